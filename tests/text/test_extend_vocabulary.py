@@ -1,5 +1,7 @@
 """More pieces for a vocabulary that exists."""
 
+from itertools import pairwise
+
 import pytest
 
 from dragoman.errors import UserError
@@ -52,7 +54,7 @@ def test_further_merges_are_those_of_a_slow_count() -> None:
             for _ in merging(symbols, allowed):
                 pass
             left = [symbol for symbol in symbols if symbol >= 0]
-            for pair in zip(left, left[1:], strict=False):
+            for pair in pairwise(left):
                 if min(pair) >= controls:
                     counts[pair] = counts.get(pair, 0) + 1
         own = (ids[merges[rank][0]], ids[merges[rank][1]])

@@ -61,12 +61,11 @@ def add_language(
         compare_directions,
         gather,
         language_recipe,
-        larger_run,
-        larger_tokenizer,
         write_corpora,
     )
     from dragoman.training.api import plan_and_train
     from dragoman.training.draft import split_arguments
+    from dragoman.training.larger import larger_run, larger_tokenizer
 
     files, overrides = split_arguments(arguments)
     if not files:
@@ -81,7 +80,8 @@ def add_language(
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UserError(f"{target}: already exists; choose another directory with --out, or remove it")
     trial, corpus, larger = (beside(target, ending) for ending in (_TRIAL, _CORPUS, _LARGER))
-    begun = larger_run(opened, larger_tokenizer(opened, parts, pieces), larger)
+    tokenizer = larger_tokenizer(opened, parts.directions, parts.new_texts, pieces)
+    begun = larger_run(opened, tokenizer, larger)
     write_corpora(parts, corpus)
     if not quiet:
         _print_parts(opened, begun, parts)

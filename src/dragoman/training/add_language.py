@@ -5,8 +5,7 @@
     run's data ─── some ──────┴─▶ training from the larger run ──┤
     run's validation set ────────────────────────────────────────┘
 
-    larger run: the run with the new language's pieces (`text/extend_vocabulary.py`). The vector of a new
-    piece is the mean of those of the pieces that spelt it before, so at first little changes.
+    larger run: the run with the new language's pieces (`training/larger.py`)
 
 All old directions are rehearsed. There is one validation, at the end.
 """
@@ -18,31 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from dragoman import checkpoint
-from dragoman.checkpoint.model import (
-    CHECKPOINTS,
-    describe,
-    load_model,
-    model_tensors,
-    save_tokenizers,
-    vocab_of,
-)
-from dragoman.config import to_dict
-from dragoman.data.directions import Directions, Languages, direction_name
+from dragoman.data.directions import Languages, direction_name
 from dragoman.data.formats import read_pairs
 from dragoman.data.languages import corpora_by_direction, languages_told, parts_of
 from dragoman.errors import UserError
 from dragoman.files import explained, new_directory, write_new
-from dragoman.learning.resolve import resolve
-from dragoman.models import build_network
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_translator
-from dragoman.text.extend_vocabulary import extended, origins
 from dragoman.text.normalize import one_line
-from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.adapt import (
     FEWEST,
     MOST_REHEARSED,
@@ -52,13 +34,10 @@ from dragoman.training.adapt import (
     pairs_to_rehearse,
     recipe_from,
 )
-from dragoman.training.progress import TrainingProgress
 
 Corpora = dict[Languages, TextPairs]
-MOST_PIECES = 4000
 SHARE_OF_RATE = 0.5
 """The learning rate, as a share of the run's highest one: more than for corrections, which are few."""
-_FINGERPRINT = "larger"
 
 
 @dataclass(frozen=True)
@@ -75,6 +54,18 @@ class NewLanguage:
     def directions(self) -> tuple[Languages, ...]:
         """The old ones first."""
         return (*self.rehearsed, *self.learnt)
+
+    @property
+    def new_texts(self) -> set[str]:
+        """The sentences of new languages. One with several translations counts once."""
+        known = {code for pair in self.rehearsed for code in pair}
+        return {
+            texts[side]
+            for pair, own in self.learnt.items()
+            for side in (0, 1)
+            if pair[side] not in known
+            for texts in own
+        }
 
 
 def old_directions(run: Run) -> tuple[Languages, ...]:
@@ -154,86 +145,6 @@ def _own_pairs(run: Run, part: str) -> Corpora:
         ]
         for pair, numbers in ranges.items()
     }
-
-
-def larger_tokenizer(run: Run, parts: NewLanguage, pieces: int | None) -> Tokenizer:
-    """The run's vocabulary with control pieces for all directions and pieces of the new text."""
-    tokenizers = run.distinct_tokenizers()
-    if len(tokenizers) > 1:
-        raise UserError(
-            f"{run.directory}: it has a vocabulary for each side, and a further language needs one for both; "
-            "train a new run"
-        )
-    (tokenizer,) = tokenizers
-    languages = {code for pair in parts.rehearsed for code in pair}
-    room = pieces if pieces is not None else min(MOST_PIECES, tokenizer.size // max(1, len(languages)))
-    control = Directions(parts.directions, run.config.data.language_pieces).control_pieces
-    texts = (
-        text
-        for pair, own in parts.learnt.items()
-        for texts in own
-        for code, text in zip(pair, texts, strict=True)
-        if code not in languages
-    )
-    return extended(tokenizer, texts, control, room)
-
-
-def larger_run(run: Run, tokenizer: Tokenizer, directory: Path) -> Run:
-    """The run with a larger vocabulary, to begin training with. One that is there from an interrupted call is
-    taken."""
-    if Run.exists(directory):
-        found = Run.open(directory)
-        if found.tokenizers()[0].sha256 != tokenizer.sha256:
-            raise UserError(f"{directory}: made for other corpora; remove it, or choose another --out")
-        return found
-    loaded = load_model(run.directory)
-    kind, model_config = run.config.model_config
-    if model_config.abilities.counts:
-        raise UserError(f"{run.directory}: a model that counts is not trained further; train a new run")
-    old = loaded.src_tokenizer
-    vocab = vocab_of(tokenizer, tokenizer)
-    model = build_network(kind, model_config, vocab)
-    before, after = model_tensors(loaded.model), model_tensors(model)
-    made_of = origins(old, tokenizer)
-    tensors = {name: _larger(name, before, tensor, old.size, made_of) for name, tensor in after.items()}
-    config = resolve(
-        {
-            "data": to_dict(run.config.data)
-            | {"train": [], "valid": [], "test": [], "imported": str(run.directory)},
-            "tokenizer": to_dict(tokenizer.config),
-            "model": run.config.model,
-            "train": {"max_epochs": 1},
-            "search": to_dict(run.config.search),
-        }
-    )
-    progress = TrainingProgress()
-    state = {
-        "progress": to_dict(progress),
-        "model": describe(kind, model_config, vocab, tokenizer, tokenizer),
-        "weights": "model",
-        "fingerprint": _FINGERPRINT,
-    }
-
-    def fill(temporary: Path) -> None:
-        save_tokenizers(temporary, tokenizer, tokenizer)
-        checkpoint.save(
-            temporary / CHECKPOINTS, checkpoint.name_of(progress.update), {"model": tensors}, state
-        )
-
-    return Run.create_with(directory, config, _FINGERPRINT, fill)
-
-
-def _larger(
-    name: str, before: Mapping[str, Tensor], tensor: Tensor, pieces: int, made_of: Sequence[Sequence[int]]
-) -> Tensor:
-    """A weight of the larger model: as it was, or with a row for each piece."""
-    own = before.get(name)
-    if own is not None and own.shape == tensor.shape:
-        return own
-    if own is None or own.shape != (pieces, *tensor.shape[1:]):
-        raise UserError(f"{name}: this model cannot take further pieces; train a new run")
-    mean = own.mean(dim=0)
-    return torch.stack([own[list(parts)].mean(dim=0) if parts else mean for parts in made_of])
 
 
 def write_corpora(parts: NewLanguage, directory: Path) -> None:

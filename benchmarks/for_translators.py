@@ -1,14 +1,17 @@
-"""Everything that translators ask for, measured in one go: nine trainings side by side on one GPU.
+"""Everything that translators ask for, measured in one go: eleven trainings side by side on one GPU.
 
     python recipes/filter_noise.py MULTI30K DATA/noisy
     python benchmarks/for_translators.py DATA OUT --minutes 6
 
-DATA has `libreoffice-help/en-de` and `en-fr`, `tatoeba/en-fr`, `contrastive-en-fr`, `multi30k` and `noisy`.
+DATA has `libreoffice-help/en-de` and `en-fr`, `tatoeba/en-fr`, `contrastive-en-fr`, `multi30k`, `noisy`,
+`europarl` (train, dev and test in en and de) and `qe-mlqe-pe` (train and test: .src, .mt, .zmean).
 Started together:
 
     recipes/terms_and_memories.py    plain, with terms, with similar translations
     recipes/documents.py             without context, with context on both sides
     benchmarks/robust.py             careless sources in training or not; noisy pairs, cleaned or not
+    recipes/add_language.py          three languages, and then a fourth
+    recipes/confidence.py            confidence against chrF and against the scores of people
 
 OUT gets a log of each, with every result as soon as it is known, and `tables.md`. Runs go to `--work`.
 """
@@ -45,6 +48,16 @@ def commands(data: Path, work: Path, options: argparse.Namespace) -> dict[str, l
         "--work", str(work / "robust"), "--seeds", "1", "--device", options.device, *minutes,
         *(part for field in options.set for part in ("--field", field)),
     ]  # fmt: skip
+    found["languages"] = [
+        sys.executable, str(RECIPES / "add_language.py"), str(data / "multi30k"), str(work / "languages"),
+        "--minutes", str(options.minutes / 2), "--device", options.device, *fields,
+    ]  # fmt: skip
+    found["confidence"] = [
+        sys.executable, str(RECIPES / "confidence.py"), str(work / "confidence"),
+        "--train", str(data / "europarl"), *minutes, *device, *fields,
+        "--source", str(data / "europarl/test.en.gz"), "--reference", str(data / "europarl/test.de.gz"),
+        "--human", str(data / "qe-mlqe-pe"),
+    ]  # fmt: skip
     return found
 
 
@@ -56,7 +69,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=6.0, help="for each training")
     parser.add_argument("--seconds", type=float, default=560.0, help="for everything")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--only", action="append", help="terms, context-none, context-both, robust")
+    parser.add_argument("--only", action="append", help="one of the logs' names; all by default")
     parser.add_argument("--set", action="append", default=[], help="field=value of every run, for trials")
     options = parser.parse_args()
     began = time.monotonic()

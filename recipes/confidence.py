@@ -1,12 +1,14 @@
 """How well confidences find bad translations: by chrF on held-out text, and by the scores of people.
 
     python recipes/confidence.py RUN --source test.en --reference test.de [--human DIR] [--sentences 1000]
+    python recipes/confidence.py RUN --train DATA --minutes 10 …
 
-The run is calibrated on its validation set, as `translate --confidence` does it. Printed for the held-out
-text: correlation with chrF, AUC (the probability that one of the worst tenth has the lower confidence),
-calibration error, and the same of single numbers. DIR has train and test with .src, .mt and .zmean,
-translations of another system that people have scored (MLQE-PE): the run scores them, once with its own
-calibration and once with one that is fitted to the scores of `train`.
+With `--train`, RUN is trained first, on train and dev in en and de of DATA. The run is calibrated on its
+validation set, as `translate --confidence` does it. Printed for the held-out text: correlation with chrF, AUC
+(the probability that one of the worst tenth has the lower confidence), calibration error, and the same of
+single numbers. DIR has train and test with .src, .mt and .zmean, translations of another system that people
+have scored (MLQE-PE): the run scores them, once with its own calibration and once with one that is fitted to
+the scores of `train`.
 """
 
 import argparse
@@ -27,6 +29,7 @@ from dragoman.evaluate.metrics import sentence_chrf
 from dragoman.runs.directory import Run
 
 _WORST = 0.1
+QUICK = ["train.validations=5", "train.tune_search=false", "train.report=false", "train.samples=0"]
 
 
 def row(name: str, sure: Sequence[float], scores: Sequence[float]) -> str:
@@ -77,11 +80,21 @@ def by_people(run: Run, translator: Translator, directory: Path, most: int) -> l
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("run", type=Path)
+    parser.add_argument("--train", type=Path)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--set", action="append", default=[], help="field=value of the training")
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--reference", type=Path, required=True)
     parser.add_argument("--human", type=Path)
     parser.add_argument("--sentences", type=int, default=1000, help="most of each part")
     arguments = parser.parse_args()
+    if arguments.train is not None:
+        train, dev = (
+            [str(next(arguments.train.glob(f"{part}.{code}*"))) for code in ("en", "de")]
+            for part in ("train", "dev")
+        )
+        overrides = [*QUICK, *arguments.set]
+        dragoman.train(*train, out=arguments.run, valid=dev, minutes=arguments.minutes, overrides=overrides)
     run, translator = Run.open(arguments.run), dragoman.load(arguments.run)
     assert isinstance(translator, Translator)
     most = arguments.sentences

@@ -29,7 +29,7 @@ from typing import Any
 
 import dragoman
 from dragoman.data.formats import read_lines
-from dragoman.data.memory import TranslationMemory
+from dragoman.data.memory import FuzzyMatch, TranslationMemory
 from dragoman.data.seeded import Dice
 from dragoman.data.terms import TermLexicon
 from dragoman.decode.translator.translator import Translator
@@ -42,6 +42,7 @@ from dragoman.text.spans import DEFAULT_KINDS
 from dragoman.text.word_boundaries import has_phrase
 
 Pairs = list[tuple[str, str]]
+Matched = tuple[tuple[str, str], FuzzyMatch]
 KINDS = {
     "plain": (),
     "terms": ("objective.terms=0.3",),
@@ -80,7 +81,7 @@ def split(data: Path, out: Path, arguments: argparse.Namespace) -> tuple[Pairs, 
     return kept, test, [train[number] for number in sorted(held)]
 
 
-def train(out: Path, arguments: argparse.Namespace) -> dict[str, Translator]:
+def start(out: Path, arguments: argparse.Namespace) -> dict[str, subprocess.Popen[bytes]]:
     """All runs at the same time, in processes of their own."""
     started = {}
     for kind, settings in KINDS.items():
@@ -90,6 +91,10 @@ def train(out: Path, arguments: argparse.Namespace) -> dict[str, Translator]:
         command += [*settings, *QUICK, f"seed={arguments.seed}", *arguments.set]
         with (out / f"{kind}.log").open("w") as log:
             started[kind] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    return started
+
+
+def finished(started: Mapping[str, subprocess.Popen[bytes]], out: Path) -> dict[str, Translator]:
     for kind, process in started.items():
         if process.wait():
             raise SystemExit(f"{kind}: {(out / f'{kind}.log').read_text()[-800:]}")
@@ -175,12 +180,18 @@ def measure_terms(runs: Mapping[str, Translator], test: Pairs, glossary: Glossar
     return lines
 
 
-def measure_memory(runs: Mapping[str, Translator], train: Pairs, test: Pairs, held_out: Pairs) -> list[str]:
-    memory, asked = TranslationMemory(train), [*test, *held_out]
+def best_matches(memory: TranslationMemory, asked: Pairs) -> tuple[list[Matched], float]:
+    """The pairs that have a similar one in the memory; and milliseconds to look for one."""
     began = time.monotonic()
     found = [memory.matches(src, BUCKETS[0][0], 1) for src, _ in asked]
     looked = 1000 * (time.monotonic() - began) / len(asked)
     matched = [(pair, row[0]) for pair, row in zip(asked, found, strict=True) if row and row[0].quality < 100]
+    return matched, looked
+
+
+def measure_memory(
+    runs: Mapping[str, Translator], test: Pairs, matched: Sequence[Matched], size: int, looked: float
+) -> list[str]:
     similar = {pair[0]: match.target for pair, match in matched}
     texts = list(similar)
     outputs = {
@@ -190,7 +201,7 @@ def measure_memory(runs: Mapping[str, Translator], train: Pairs, test: Pairs, he
         "memory alone": similar,
     }
     lines = [
-        f"BLEU (chrF) by similarity of the best match; {len(train):,} sentences in the memory, "
+        f"BLEU (chrF) by similarity of the best match; {size:,} sentences in the memory, "
         f"{looked:.1f} ms to look for one.",
         "",
         f"| match % | sentences | {' | '.join(outputs)} |",
@@ -227,14 +238,17 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     train_pairs, test, held_out = split(arguments.data, arguments.out, arguments)
     test, held_out = test[: arguments.sentences], held_out[: arguments.sentences]
-    runs = train(arguments.out, arguments)
+    started = start(arguments.out, arguments)
+    glossary = make_glossary(train_pairs, test)
+    matched, looked = best_matches(TranslationMemory(train_pairs), [*test, *held_out])
+    runs = finished(started, arguments.out)
     for kind in KINDS:
         metrics = [
             json.loads(line) for line in (arguments.out / kind / "metrics.jsonl").read_text().splitlines()
         ]
         print(kind, "updates", max(one.get("update", 0) for one in metrics), flush=True)
-    lines = measure_memory(runs, train_pairs, test, held_out)
-    lines += ["", *measure_terms(runs, test, make_glossary(train_pairs, test))]
+    lines = measure_memory(runs, test, matched, len(train_pairs), looked)
+    lines += ["", *measure_terms(runs, test, glossary)]
     (arguments.out / "table.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -20,6 +20,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "dragoman adapt runs/en-de corrections.tmx",
         "dragoman adapt runs/en-de memory.tsv --share 0.3",
     ),
+    "add-language": (
+        "dragoman add-language runs/de-en-fr czech/",
+        "dragoman add-language runs/en-de train.en train.cs --directions en-cs",
+    ),
     "average": ("dragoman average runs/en-de --last 5",),
     "tune": ("dragoman tune runs/en-de", "dragoman tune runs/en-de --beams 1,4,8 --write"),
     "translate": (

@@ -1,6 +1,7 @@
 """`dragoman export`: a trained model for another engine."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,12 +36,21 @@ def export(
     positions: Annotated[
         int, typer.Option(help="Longest sentence in tokens, for models with a position table.")
     ] = 1024,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            help="For onnx: write a web page that translates in the browser, with the libraries in this "
+            "node_modules folder."
+        ),
+    ] = None,
     checkpoint: Checkpoint = "best",
 ) -> None:
     """Write a model for another engine: CTranslate2 (CPU, no torch), Hugging Face, ONNX Runtime or Argos.
 
     An export for CTranslate2 or ONNX Runtime can be used wherever a run can: dragoman translate OUT ...
     """
+    if page is not None and to != "onnx":
+        raise UserError("--page: a browser runs the export for ONNX; add  --to onnx")
     if to == "huggingface":
         _to_huggingface(run, out, checkpoint, quantize != "float32" or shortlist)
         return
@@ -48,7 +58,7 @@ def export(
         _to_argos(run, out, checkpoint, quantize, positions, shortlist)
         return
     if to == "onnx":
-        _to_onnx(run, out, checkpoint, quantize, positions, shortlist)
+        _to_onnx(run, out, checkpoint, quantize, positions, shortlist, page)
         return
     if to != "ctranslate2":
         raise UserError(f"--to: expected ctranslate2, huggingface, onnx or argos, found '{to}'")
@@ -121,41 +131,59 @@ def _to_huggingface(run: Path, out: Path | None, which: str, further: bool) -> N
     typer.echo(f"checkpoint {loaded.name} written to {written}")
 
 
-def _to_onnx(run: Path, out: Path | None, which: str, quantize: str, positions: int, shortlist: bool) -> None:
+def _to_onnx(
+    run: Path,
+    out: Path | None,
+    which: str,
+    quantize: str,
+    positions: int,
+    shortlist: bool,
+    page: Path | None,
+) -> None:
     if shortlist:
         raise UserError("--to: an export for ONNX Runtime has no --shortlist")
     from dragoman.engines.manifest import ONNX
     from dragoman.engines.opening import refuse_without_packages
 
     refuse_without_packages(ONNX)
+    from contextlib import ExitStack
     from dataclasses import replace
 
     from dragoman.checkpoint.model import load_model
     from dragoman.engines.onnx_export import export_onnx, largest_difference
     from dragoman.engines.onnx_model import OnnxTranslator
+    from dragoman.engines.onnx_page import library_files, write_page
+    from dragoman.files import scratch_directory
     from dragoman.runs.directory import Run
     from dragoman.runs.model_card import model_card
 
+    libraries = None if page is None else library_files(page)
     opened = Run.open(run)
     _refuse_control_pieces(opened, "onnx")
     loaded = load_model(opened.directory, which=which)
-    written = export_onnx(
-        loaded,
-        out or run / f"onnx-{quantize}",
-        search=replace(opened.config.search, shortlist=False),
-        languages=(opened.config.data.src_lang, opened.config.data.tgt_lang),
-        quantize=quantize,
-        positions=positions,
-        card=model_card(opened, loaded.name),
-    )
+    with ExitStack() as stack:
+        target = out or run / f"onnx-{quantize}{'' if page is None else '-page'}"
+        written = export_onnx(
+            loaded,
+            target if page is None else stack.enter_context(scratch_directory()) / "model",
+            search=replace(opened.config.search, shortlist=False),
+            languages=(opened.config.data.src_lang, opened.config.data.tgt_lang),
+            quantize=quantize,
+            positions=positions,
+            card=model_card(opened, loaded.name),
+        )
+        examples = list(opened.validation_examples())[:_CHECKED]
+        apart = largest_difference(OnnxTranslator.open(written).model, loaded.model, examples)
+        if libraries is not None:
+            written = write_page(written, libraries, target)
     megabytes = sum(path.stat().st_size for path in written.rglob("*")) / 1e6
     typer.echo(f"checkpoint {loaded.name} written to {written} ({megabytes:.1f} MB)")
-    examples = list(opened.validation_examples())[:_CHECKED]
-    apart = largest_difference(OnnxTranslator.open(written).model, loaded.model, examples)
     typer.echo(
         f"checked with ONNX Runtime on {len(examples)} validation pairs: "
         f"log-probabilities differ by {apart:.1g} at most"
     )
+    if page is not None:
+        typer.echo(f"look at it with:  python -m http.server --directory {quote(str(written))}")
 
 
 def _to_argos(

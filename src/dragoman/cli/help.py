@@ -14,7 +14,7 @@ from dragoman.cli.file_options import gather_files
 GROUPS = {
     "Train": (
         *("demo", "train", "resume", "pretrain", "finetune", "distill", "back-translate"),
-        *("adapt", "average", "tune"),
+        *("adapt", "add-language", "average", "tune"),
     ),
     "Use": ("translate", "generate", "chat", "fill", "predict", "embed", "score", "align"),
     "Evaluate": ("evaluate", "compare", "search-report"),

@@ -14,6 +14,7 @@ import typer
 
 from dragoman import __version__, system
 from dragoman.cli.adapt import adapt
+from dragoman.cli.add_language import add_language
 from dragoman.cli.align import align
 from dragoman.cli.align_corpus import align_corpus
 from dragoman.cli.average import average
@@ -66,7 +67,20 @@ app = typer.Typer(
 )
 for command in (
     *(demo, train, resume, translate, generate, chat, score, align, evaluate, explain, studio, compare),
-    *(adapt, pretrain, finetune, fill, predict, embed, search_report, average, tune, distill, back_translate),
+    *(
+        adapt,
+        add_language,
+        pretrain,
+        finetune,
+        fill,
+        predict,
+        embed,
+        search_report,
+        average,
+        tune,
+        distill,
+        back_translate,
+    ),
     *(export, verify, serve, corpus, align_corpus, tokenize, lab, doctor),
 ):
     app.command(cls=Command)(command)

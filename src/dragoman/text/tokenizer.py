@@ -152,6 +152,15 @@ class Tokenizer:
         """The segments of `text`, which no piece crosses."""
         return self._segments.findall(nfc(text))
 
+    def marked_segments(self, text: str) -> list[str]:
+        """The segments of `text` with its mark: what is looked up, one by one, to encode it."""
+        return self._segments.findall(self._prepare(text))
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokenizer as data."""
+        return self._vocabulary
+
     @functools.cached_property
     def spelling(self) -> Spelling:
         """The bytes of each id, for constraints on text."""

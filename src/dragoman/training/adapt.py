@@ -72,7 +72,7 @@ def read_memory(run: Run, files: Sequence[str]) -> TextPairs:
 
 def make_parts(run: Run, memory: TextPairs, hold_out: float) -> Parts:
     """Which pairs are held out depends on their text alone: the choice is stable as the memory grows."""
-    prepared = _data_of(run)
+    prepared = pairs_to_rehearse(run)
     ordered = sorted(memory, key=lambda pair: hashlib.sha256(pair[0].encode()).digest())
     count = min(max(1, round(hold_out * len(ordered))), len(ordered) // 2, MOST_TESTED)
     held_out = ordered[:count]
@@ -85,7 +85,8 @@ def make_parts(run: Run, memory: TextPairs, hold_out: float) -> Parts:
     )
 
 
-def _data_of(run: Run) -> Prepared:
+def pairs_to_rehearse(run: Run) -> Prepared:
+    """The run's own data."""
     if run.config.data.imported is not None or run.config.data.text:
         raise UserError(
             f"{run.directory}: it has no pairs of its own to rehearse; train it further with "
@@ -125,26 +126,30 @@ def recipe(run: Run, parts: Parts, directory: Path, share: float, updates: int) 
     """The configuration of the training: `share` of every epoch is the memory."""
     if not parts.rehearsed:
         raise UserError(f"{run.directory}: all its pairs are in the memory; train it further with start=")
-    config = run.config
     weight = share / (1 - share) * len(parts.rehearsed) / len(parts.learnt)
-    rate = config.optim.rate or paper_rate(int(config.model.get("model_dim", 512)), config.schedule.warmup)
 
     def source(name: str, weight: float = 1.0) -> dict[str, Any]:
         files = [str(directory / f"{name}.{ending}") for ending in ("src", "tgt")]
         return {"files": files, "format": "plain", "weight": weight}
 
-    data = to_dict(config.data) | {
-        "train": [source("rehearsed"), source("learnt", weight)],
-        "valid": [source("held_out"), *([source("before")] if parts.before else [])],
-        "test": [],
-        "temperature": 1.0,
-    }
+    train = [source("rehearsed"), source("learnt", weight)]
+    valid = [source("held_out"), *([source("before")] if parts.before else [])]
+    return recipe_from(run, run, train, valid, SHARE_OF_RATE, updates)
+
+
+def recipe_from(
+    run: Run, start: Run, train: list[dict[str, Any]], valid: list[dict[str, Any]], rate: float, updates: int
+) -> dict[str, Any]:
+    """A run's configuration with other corpora, for a short training that begins with the weights of `start`,
+    at a share of the run's highest learning rate."""
+    config = run.config
+    highest = config.optim.rate or paper_rate(int(config.model.get("model_dim", 512)), config.schedule.warmup)
     return {
         "seed": config.seed,
-        "start": str(run.directory),
-        "data": data,
+        "start": str(start.directory),
+        "data": to_dict(config.data) | {"train": train, "valid": valid, "test": [], "temperature": 1.0},
         "objective": to_dict(config.objective),
-        "optim": to_dict(config.optim) | {"rate": SHARE_OF_RATE * rate},
+        "optim": to_dict(config.optim) | {"rate": rate * highest},
         "schedule": {"name": "linear", "warmup": max(1, updates // 20), "floor": 0.1},
         "train": to_dict(config.train)
         | {

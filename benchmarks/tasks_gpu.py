@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -248,7 +249,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--minutes", type=float, default=5.8, help="Of each training.")
     parser.add_argument("--wall", type=float, default=525, help="Seconds for everything.")
-    parser.add_argument("--work", type=Path, default=Path("/tmp/tasks_gpu"))
+    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir(), "tasks_gpu"))
     parser.add_argument("--jobs", nargs="*")
     parser.add_argument("--toy", action="store_true")
     arguments = parser.parse_args()

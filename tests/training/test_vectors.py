@@ -13,9 +13,12 @@ from drafted import make_config
 from dragoman.checkpoint.model import find_checkpoint
 from dragoman.cli.main import app
 from dragoman.data.batch import VectorBatch
+from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.vectors.cut import image_patches, scaled_pixels
 from dragoman.data.vectors.series import read_series
+from dragoman.data.vectors.stack import parts_of
 from dragoman.errors import UserError
+from dragoman.learning.vectors import windows_of
 from dragoman.probe.patches import look_at
 from dragoman.probe.record import record
 from dragoman.runs.config import RunConfig
@@ -201,6 +204,33 @@ def test_errors_stand_beside_baselines(folder: Path) -> None:
     assert best["head.out.weight"].shape == (4 * 3, 7 * 8)
 
 
+def test_several_series_are_learnt_from_in_one_run(folder: Path, tmp_path: Path) -> None:
+    """No window has steps of two of them."""
+    lines = (folder / "f.csv").read_text("utf-8").splitlines(keepends=True)
+    (tmp_path / "g.csv").write_text("".join([lines[0], *lines[41:]]), "utf-8")
+    files = [folder / "f.csv", tmp_path / "g.csv"]
+    run = train(*files, out=tmp_path / "run", overrides=overrides("forecast"), quiet=True)
+    prepared = run.corpus()
+    assert isinstance(prepared, PreparedTask) and run.config.task is not None
+    windows = [windows_of(prepared.arrays[part], run.config.task) for part in ("train", "valid", "test")]
+    series = run.config.task.series
+    assert series is not None
+    alone = [parts_of(steps, series, "") for steps in (120, 80)]
+    counts = [sum(part[name][1] - part[name][0] - 16 - 4 + 1 for part in alone) for name in alone[0]]
+    assert [len(own) // own.turns for own in windows] == counts
+    for own in windows:
+        assert np.isfinite(np.nan_to_num(np.concatenate(own.cut(np.arange(len(own))), axis=1))).all()
+    second = prepared.train[-1].origin
+    assert second.startswith(str(tmp_path / "g.csv"))
+    done = CliRunner().invoke(app, ["evaluate", str(run.directory), "--device", "cpu"])
+    assert done.exit_code == 0, done.output
+    assert f"{counts[2]} windows" in done.output
+    with pytest.raises(UserError, match=r"g\.csv: task\.series\.split divides every series"):
+        train(
+            files[0], valid=[str(files[1])], out=tmp_path / "o", overrides=overrides("forecast"), quiet=True
+        )
+
+
 def test_a_distribution_is_learnt_and_its_quantiles_are_said(folder: Path) -> None:
     changes = {"task.series.distribution": "student", "task.series.quantiles": [0.2, 0.5]}
     run = trained(folder, "forecast", **changes)
@@ -282,5 +312,5 @@ def test_text_and_vectors_are_kept_apart(folder: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, asked)
     assert "reads images or series, and embed is for text" in str(done.exception)
     two = [str(folder / "f.csv"), str(folder / "s.csv")]
-    with pytest.raises(UserError, match=r"s\.csv: forecasts are learnt from one file"):
+    with pytest.raises(UserError, match=r"s\.csv: there is no column 'a'"):
         train(*two, out=tmp_path / "run", overrides=overrides("forecast"), quiet=True)

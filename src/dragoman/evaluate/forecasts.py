@@ -122,7 +122,7 @@ def fit_linear(train: np.ndarray, window: int, horizon: int) -> np.ndarray:
     whole = np.lib.stride_tricks.sliding_window_view(train, window + horizon, axis=0)  # N C L+H
     for start in range(0, len(whole), 512):
         rows = whole[start : start + 512].reshape(-1, window + horizon).astype(np.float64)
-        rows = rows[~np.isnan(rows[:, window:]).any(axis=1)]
+        rows = rows[~np.isnan(rows[:, window:]).any(axis=1) & ~np.isinf(rows).any(axis=1)]
         past, mean = _centred(rows[:, :window])
         square += past.T @ past
         product += past.T @ (rows[:, window:] - mean)

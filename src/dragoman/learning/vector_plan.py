@@ -14,7 +14,7 @@ from dragoman.data.labelled.example import VectorExample
 from dragoman.data.labelled.read import labels_of, read_examples
 from dragoman.data.vectors.config import ImageInput, SeriesInput
 from dragoman.data.vectors.series import read_series
-from dragoman.data.vectors.stack import parts_of, the_file
+from dragoman.data.vectors.stack import parts_of, the_files
 from dragoman.errors import UserError
 from dragoman.learning.task import METRICS
 from dragoman.runs.config import model_section
@@ -184,33 +184,38 @@ def _series_of(examples: Sequence[VectorExample], series: SeriesInput) -> Series
 
 
 def _of_forecast(data: DataConfig, task: TaskConfig) -> tuple[dict[str, Any], int]:
-    path, series = the_file(data), task.series or SeriesInput()
-    read = read_series(path, series.columns)
-    train = parts_of(len(read.values), replace(series, window=1, horizon=1, patch=0, stride=0), path)[
-        "train"
-    ][1]
+    series = task.series or SeriesInput()
+    parts: dict[str, np.ndarray] = {}
+    names: tuple[str, ...] = series.columns
+    for path in the_files(data):
+        read = read_series(path, names)
+        names = names or read.names  # those of the first file
+        single = replace(series, window=1, horizon=1, patch=0, stride=0)
+        parts[path] = read.values[: parts_of(len(read.values), single, path)["train"][1]]
+    shortest = min(parts, key=lambda path: len(parts[path]))
+    longest = max(parts.values(), key=len)
+    train = len(parts[shortest])
     room = train - series.horizon
     window = series.window or (_WINDOW if room >= 2 * _WINDOW else room // 16 * 8)
     if window < 2:
         raise UserError(
-            f"{path}: the training part has {train:,} steps, which is too short for a horizon of "
+            f"{shortest}: the training part has {train:,} steps, which is too short for a horizon of "
             f"{series.horizon}; lower task.series.horizon"
         )
     patch = series.patch or (_PATCH if window >= 4 * _PATCH else max(1, window // 8))
-    values = read.values[:train]
-    mean, std = _statistics(values)
+    mean, std = _statistics(np.concatenate(list(parts.values())))
     found = replace(
         series,
-        columns=read.names,
+        columns=names,
         window=window,
         patch=patch,
         stride=series.stride or max(1, patch // 2),
-        season=series.season or season_of((values - np.array(mean)) / np.array(std), window),
+        season=series.season or season_of((longest - np.array(mean)) / np.array(std), window),
         mean=series.mean or mean,
         std=series.std or std,
     )
-    windows = max(1, train - window - series.horizon + 1)
-    return {"series": to_dict(found)}, windows * len(read.names) // found.row_channels
+    windows = sum(max(1, len(values) - window - series.horizon + 1) for values in parts.values())
+    return {"series": to_dict(found)}, windows * len(names) // found.row_channels
 
 
 def season_of(values: np.ndarray, most: int) -> int:

@@ -10,6 +10,7 @@ from dragoman.data.labelled.example import Example
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.vectors.config import SeriesInput
 from dragoman.data.vectors.examples import LabelledVectors, VectorExamples, Windows
+from dragoman.data.vectors.stack import window_starts
 from dragoman.errors import UserError
 from dragoman.learning.base import TRACKS, Examples, Validator
 from dragoman.learning.labels import ForecastLoss, VectorLabels
@@ -118,8 +119,8 @@ def vector_examples(prepared: PreparedTask, task: TaskConfig, part: str) -> Vect
 
 
 def windows_of(values: np.ndarray, task: TaskConfig) -> Windows:
-    """All windows of a series, without origins."""
+    """All windows of the joined series, without origins."""
     series = task.vectors
     assert isinstance(series, SeriesInput), "forecasts are made from series"
-    count = max(0, len(values) - series.window - series.horizon + 1)
+    count = len(window_starts(values, series.window + series.horizon))
     return Windows(values, [Example((), None, "")] * count, task)

@@ -191,7 +191,8 @@ def _write(
     texts = (text for own in said for text in joined(own).split("\n"))
     tokenizer = given[0] if given else Tokenizer.train(texts, config)
     ranges, start = [], 0
-    for source, corpus in zip(data.train, corpora, strict=True):
+    sources = data.train[:1] if task.kind == "forecast" else data.train  # windows of all series are a corpus
+    for source, corpus in zip(sources, corpora, strict=True):
         ranges.append(CorpusRange(start, start := start + len(corpus), source.weight))
     with OutputFiles() as output:
         tokenizer.save(result / JOINT_TOKENIZER)

@@ -19,6 +19,7 @@ from dragoman.data.vectors.cut import (
     standardised,
     window_scale,
 )
+from dragoman.data.vectors.stack import window_starts
 
 
 class VectorExamples(ABC):
@@ -89,15 +90,18 @@ class LabelledVectors(VectorExamples):
 
 
 class Windows(VectorExamples):
-    """All windows of a series with the steps that follow them, per channel or with all channels together."""
+    """All windows of one or several series with the steps that follow them, per channel or with all channels
+    together."""
 
     def __init__(self, values: np.ndarray, examples: Sequence[Example], task: TaskConfig) -> None:
         series = task.vectors
         assert isinstance(series, SeriesInput), "forecasts are made from series"
         self.series = series
         self.turns = values.shape[1] // series.row_channels
-        super().__init__(examples, task, len(examples) * self.turns, ())
         whole = series.window + series.horizon
+        self.starts = window_starts(values, whole)
+        assert len(self.starts) == len(examples), "an example for each window"
+        super().__init__(examples, task, len(examples) * self.turns, ())
         self._cut = np.lib.stride_tricks.sliding_window_view(values, whole, axis=0) if self.rows else None
 
     def origin(self, index: int) -> str:
@@ -112,7 +116,7 @@ class Windows(VectorExamples):
     def cut(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The windows (B L C) and the steps that follow them (B H C)."""
         assert self._cut is not None, "there are windows"
-        starts, turns = numbers // self.turns, numbers % self.turns
+        starts, turns = self.starts[numbers // self.turns], numbers % self.turns
         if self.turns == 1:
             windows = self._cut[starts].transpose(0, 2, 1)  # B L+H C
         else:

@@ -74,29 +74,42 @@ def parts_of(steps: int, series: SeriesInput, path: str) -> dict[str, tuple[int,
 def series_parts(
     data: DataConfig, task: TaskConfig
 ) -> tuple[dict[str, np.ndarray], dict[str, list[Example]]]:
-    """The parts of one series in units of the training part's standard deviation, with an example for each
-    window."""
+    """The parts of all series in units of the training part's standard deviation, with an example for each
+    window. Each series is divided by itself; in a part they stand one after the other (`joined`)."""
     series = task.vectors
     assert isinstance(series, SeriesInput), "forecasts are made from series"
-    path = the_file(data)
-    values = standardised(read_series(path, series.columns).values, series)
-    arrays, examples = {}, {}
-    for name, (start, end) in parts_of(len(values), series, path).items():
-        arrays[name] = values[start:end]
-        count = max(0, end - start - series.window - series.horizon + 1)
-        examples[name] = [
-            Example((f"{path}[{start + number}]",), None, f"{path}: step {start + number + 1}")
-            for number in range(count)
-        ]
-    return arrays, examples
+    found: dict[str, list[np.ndarray]] = {"train": [], "valid": [], "test": []}
+    examples: dict[str, list[Example]] = {name: [] for name in found}
+    for path in the_files(data):
+        values = standardised(read_series(path, series.columns).values, series)
+        for name, (start, end) in parts_of(len(values), series, path).items():
+            found[name].append(values[start:end])
+            count = max(0, end - start - series.window - series.horizon + 1)
+            examples[name] += [
+                Example((f"{path}[{start + number}]",), None, f"{path}: step {start + number + 1}")
+                for number in range(count)
+            ]
+    return {name: joined(values) for name, values in found.items()}, examples
 
 
-def the_file(data: DataConfig) -> str:
-    """The file with the series to forecast. More than one file is an error."""
-    files = [file for source in (*data.train, *data.valid) for file in source.files]
-    if len(files) > 1:
-        raise UserError(
-            f"{files[1]}: forecasts are learnt from one file, which task.series.split divides; leave the "
-            "others out"
-        )
-    return files[0]
+def joined(series: Sequence[np.ndarray]) -> np.ndarray:
+    """Series (N C) one after the other, with a row of infinities between two of them."""
+    border = np.full((1, series[0].shape[1]), np.inf, dtype=series[0].dtype)
+    rows = [series[0]]
+    for values in series[1:]:
+        rows += [border, values]
+    return np.concatenate(rows) if len(rows) > 1 else rows[0]
+
+
+def window_starts(values: np.ndarray, length: int) -> np.ndarray:
+    """Where windows of this length begin that lie within one of the joined series."""
+    borders = np.isinf(values).any(axis=1).cumsum()
+    before = np.concatenate([[0], borders])
+    return np.flatnonzero(before[length:] == before[: max(0, len(before) - length)])
+
+
+def the_files(data: DataConfig) -> list[str]:
+    """The files with the series to forecast, one each."""
+    for source in data.valid:
+        raise UserError(f"{source.files[0]}: task.series.split divides every series; leave --valid out")
+    return [file for source in data.train for file in source.files]

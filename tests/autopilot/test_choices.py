@@ -22,6 +22,7 @@ from tests.autopilot.corpora import (
 from dragoman.autopilot import Machine, choose
 from dragoman.autopilot.choice import Chosen
 from dragoman.autopilot.profile import Profile
+from dragoman.autopilot.tokens import count_tokens, is_arithmetic
 from dragoman.extras import EXTRAS
 from dragoman.learning import LEARNING
 from dragoman.learning.resolve import resolve
@@ -289,6 +290,43 @@ def test_words_of_closed_sets_are_pieces_with_their_punctuation() -> None:
     copied = dataclasses.replace(profile_of(moves), copied_words=0.5)
     for other in (copied, profile_of(sentences(300))):
         assert "split_punctuation" not in chosen(other).sections["tokenizer"]
+
+
+def test_identifiers_that_recur_are_pieces() -> None:
+    """`T0.NAME` is one piece, so targets are shorter; names of variables that occur once are spelt."""
+    profile = dataclasses.replace(profile_of(queries(300)), copied_words=0.9)
+    found = chosen(profile)
+    assert found.sections["tokenizer"] == {
+        "kind": "bpe",
+        "keep_identifiers": True,
+        "joint": True,
+        "vocab_size": found.sections["tokenizer"]["vocab_size"],
+    }
+    assert profile.tgt.segments_a_name > 1.3 > profile.src.segments_a_name
+    shorter, longer = (
+        count_tokens(dataclasses.replace(profile, tgt=tgt), "bpe").tgt_mean
+        for tgt in (profile.tgt, dataclasses.replace(profile.tgt, segments_a_name=1.0))
+    )
+    assert shorter < 0.8 * longer
+    rare = dataclasses.replace(profile, tgt=dataclasses.replace(profile.tgt, frequent_words=0.8))
+    for other in (rare, profile_of(sentences(300))):
+        assert "keep_identifiers" not in chosen(other).sections["tokenizer"]
+
+
+@pytest.mark.parametrize("form", ["{a} + {b}", "{a}+{b}="])
+def test_arithmetic_is_spelt_digit_by_digit_with_little_dropout(form: str) -> None:
+    sums = [(form.format(a=a, b=7 * a % 600), str(a + 7 * a % 600)) for a in range(10, 900)]
+    profile = scaled(profile_of(sums), 8000)
+    for machine in (LARGE_GPU, Machine(2)):
+        found = chosen(profile, machine, minutes=3.0)
+        assert found.sections["tokenizer"]["kind"] == "char"
+        assert found.sections["model"]["dropout"] == 0.1
+        assert "r_drop" not in found.sections["objective"]
+        assert found.sections["train"]["metric"] == "exact"
+    dated = [
+        (f"day {a % 28 + 1} of month {a % 12 + 1} in 20{a % 90 + 10}", f"20{a % 90 + 10}") for a in range(500)
+    ]
+    assert not is_arithmetic(profile_of(dated))
 
 
 def test_a_few_thousand_words_get_a_small_model_on_a_card() -> None:

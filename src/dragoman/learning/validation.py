@@ -46,6 +46,8 @@ _TIMED_BATCHES, _TIMED_SENTENCES = 3, 50
 """Batches and sentences for estimating the time of a validation."""
 _FIRST_PORTION = 16
 """Most sentences that are translated at once before a time limit is looked at."""
+_ON_A_GPU = 1 << 16
+"""Tokens of a batch that is decoded step by step: a step takes as long for many sentences as for few."""
 _FREE_POSITIONS = 128
 """A loss with the model's own output reads no further: outputs such as trees would take most of the time."""
 
@@ -191,7 +193,8 @@ class DecoderValidator(SequenceValidator):
         return portions
 
     def _batches_of(self, numbers: Sequence[int]) -> list[list[int]]:
-        places = by_length([int(self.lengths[i]) for i in numbers], self.config.batch_tokens)
+        at_once = max(self.config.batch_tokens, _ON_A_GPU if self.device.type == "cuda" else 0)
+        places = by_length([self._read_freely(i) for i in numbers], at_once)
         return [[numbers[place] for place in batch] for batch in places]
 
     def _choose(self, chosen: list[int]) -> None:
@@ -202,6 +205,11 @@ class DecoderValidator(SequenceValidator):
         self.sources = sources_in_context(prepared, chosen)
         self.openings = [src.opening_of(store.src(i)) for i in chosen]
         self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
+
+    def _read_freely(self, number: int) -> int:
+        """The length that a pair has where the model reads its own output."""
+        source, target = self.examples.src_lengths[number], self.examples.tgt_lengths[number]
+        return max(int(source), min(int(target), _FREE_POSITIONS)) + 1
 
     def _batches_of_parts(self) -> list[Sequence[int]]:
         """Batches of one part each."""

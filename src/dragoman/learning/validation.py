@@ -328,8 +328,8 @@ class DecoderValidator(SequenceValidator):
         translator.context = prepared.context
         batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
         ask = partial(Translator.translate, batch_tokens=batch_tokens)
-        sources, openings = ([every[place] for place in places] for every in (self.sources, self.openings))
-        return translator.by_opening(sources, openings, ask)
+        sources = [self.sources[place] for place in places]
+        return translator.by_opening(sources, [self.openings[place] for place in places], ask)
 
 
 def _mean(parts: Mapping[str, Mapping[str, float]]) -> dict[str, float]:

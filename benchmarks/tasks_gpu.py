@@ -85,7 +85,7 @@ def small_jobs(data: Path) -> list[Job]:
         images("digits", 1.7, "small"),
         forecast("ett-mix", "small", "task.layers=mix", "optim.rate=0.0003"),
         forecast("ett-slow", "small", "optim.rate=0.0002"),
-        images("mnist", 1.7, "more"),
+        images("mnist", 2.2, "more"),
         forecast("ett-mix-long", "more", "task.layers=mix", "optim.rate=0.0003", "task.series.window=512"),
         forecast("ett-linear", "more", "task.layers=embeddings", "optim.rate=0.001"),
     ]
@@ -264,11 +264,11 @@ def main() -> None:
         start_mps(work)
     chosen = [
         job
-        for job in jobs(arguments.data, work / "scenes")
+        for job in jobs(arguments.data, work / "drawn")
         if not arguments.jobs or job.name in arguments.jobs
     ]
     if any(job.name.startswith("scenes") for job in chosen):
-        subprocess.run([sys.executable, str(ROOT / "recipes/scenes.py"), str(work / "scenes")], check=True)
+        subprocess.run([sys.executable, str(ROOT / "recipes/scenes.py"), str(work / "drawn")], check=True)
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
     runner = Runner(work, kept, arguments.minutes, arguments.wall, arguments.toy, cores)
     lanes: dict[str, list[Job]] = {}

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from dragoman.decode.search.config import SearchConfig
-from dragoman.decode.search.job import Ended
-from dragoman.decode.search.loops import Repetition, longest_run, loops, tail_run
+from dragoman.decode.search.config import BeamSearch, SearchConfig
+from dragoman.decode.search.job import Ended, Job
+from dragoman.decode.search.loops import Repetition, longest_run, loops, tail_run, without_loops
 from dragoman.decode.search.scorer import Scorer
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
@@ -114,3 +114,16 @@ def test_runs() -> None:
     assert longest_run([]) == Repetition()
     assert longest_run([7, 1, 2, 1, 2]) == Repetition(2, 4)  # twice is a run
     assert longest_run([1, 2, 3, 1, 2]) == Repetition()  # broken off before the second time is none
+
+
+def test_trees_repeat_themselves_where_they_are_right() -> None:
+    """(NN x) (NN x) (NN x) (NN x) is no loop of the search."""
+    ended = Ended((4, 5, 6, 7) * 6 + (EOS,), (-0.1,) * 25, "stop")
+    source = tuple(range(10, 20))
+    assert loops(ended, source)
+
+    def again(*_: object) -> list[list[Ended]]:
+        raise AssertionError("it is not searched again")
+
+    found = without_loops([[ended]], [Job(source)], BeamSearch(brackets="()"), again)
+    assert found == [[ended]]

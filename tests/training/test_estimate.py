@@ -1,6 +1,6 @@
 """Estimates on a clock that is made up: what is predicted is what the same run then takes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -113,10 +113,10 @@ def test_a_part_of_a_validation_is_timed_and_leaves_no_trace(
         now.now += len(self._batches)
         return forced(self, model)
 
-    def timed_translate(self: DecoderValidator, model: Any, loss: float) -> list[str]:
-        now.now += len(self.sources)
-        translated.append((len(self.sources), self._search.max_ratio))
-        return written(self, model, loss)
+    def timed_translate(self: DecoderValidator, model: Any, loss: float, places: Sequence[int]) -> list[str]:
+        now.now += len(places)
+        translated.append((len(places), self._search.max_ratio))
+        return written(self, model, loss, places)
 
     monkeypatch.setattr(DecoderValidator, "_teacher_forced", timed_forced)
     monkeypatch.setattr(DecoderValidator, "_translate", timed_translate)

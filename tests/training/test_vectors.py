@@ -185,7 +185,11 @@ def test_a_forecast_follows_the_series(folder: Path, tmp_path: Path) -> None:
         own = values[:, channel]
         patches = torch.tensor((own - own.mean()) / own.std(), dtype=torch.float32).unfold(0, 4, 2)[None]
         with torch.no_grad():
-            read = model.network.read(patches, torch.ones(1, 8, dtype=torch.bool))  # type: ignore[operator]
+            mask = torch.ones(1, 8, dtype=torch.bool)
+            layers = model.network.read_layers(patches, mask)  # type: ignore[operator]
+            assert model.head.mix is not None and len(layers) == 2  # the embeddings, and one layer
+            shares = model.head.mix.weights.softmax(0)
+            read = model.head.mix.scale * (shares[0] * layers[0] + shares[1] * layers[1])
             said = model.head.out(read[:, 1:].flatten(1))[0].numpy() * own.std() + own.mean()
         found = [float(line.split("\t")[1 + channel]) for line in lines[1:]]
         np.testing.assert_allclose(found, said, rtol=1e-3, err_msg=name)

@@ -10,7 +10,8 @@ from dragoman.data.batch import TextBatch
 from dragoman.data.corpus import Prepared
 from dragoman.learning.base import Learning
 from dragoman.learning.loss import Answers
-from dragoman.learning.validation import SequenceValidator, Validation, measured, per_token
+from dragoman.learning.measured import measured, per_token
+from dragoman.learning.validation import SequenceValidator, Validation
 from dragoman.models import Network
 from dragoman.nn.loss import widest
 from dragoman.runs.config import RunConfig

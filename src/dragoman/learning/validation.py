@@ -30,9 +30,8 @@ from dragoman.decode.search.job import by_length
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import FURTHER, SCORES
 from dragoman.learning.base import Learning, Validator
-from dragoman.learning.cross_entropy import decode_own_words
 from dragoman.learning.frequencies import frequency_loss
-from dragoman.models import Network
+from dragoman.learning.measured import FREE_POSITIONS, both_ways, measured, per_token, said
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.loss import widest
 from dragoman.runs.config import RunConfig
@@ -46,10 +45,8 @@ _TIMED_BATCHES, _TIMED_SENTENCES = 3, 50
 """Batches and sentences for estimating the time of a validation."""
 _FIRST_PORTION = 16
 """Most sentences that are translated at once before a time limit is looked at."""
-_FREE_POSITIONS = 128
-"""A loss with the model's own output reads no further: outputs such as trees would take most of the time."""
-
-_LOGITS_AT_ONCE = 1 << 24
+_ON_A_GPU = 1 << 16
+"""Tokens of a batch that is decoded step by step: a step takes as long for many sentences as for few."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +188,8 @@ class DecoderValidator(SequenceValidator):
         return portions
 
     def _batches_of(self, numbers: Sequence[int]) -> list[list[int]]:
-        places = by_length([int(self.lengths[i]) for i in numbers], self.config.batch_tokens)
+        at_once = max(self.config.batch_tokens, _ON_A_GPU if self.device.type == "cuda" else 0)
+        places = by_length([self._read_freely(i) for i in numbers], at_once)
         return [[numbers[place] for place in batch] for batch in places]
 
     def _choose(self, chosen: list[int]) -> None:
@@ -202,6 +200,11 @@ class DecoderValidator(SequenceValidator):
         self.sources = sources_in_context(prepared, chosen)
         self.openings = [src.opening_of(store.src(i)) for i in chosen]
         self.references = [tgt.decode(store.tgt(i).tolist()) for i in chosen]
+
+    def _read_freely(self, number: int) -> int:
+        """The length that a pair has where the model reads its own output."""
+        source, target = self.examples.src_lengths[number], self.examples.tgt_lengths[number]
+        return max(int(source), min(int(target), FREE_POSITIONS)) + 1
 
     def _batches_of_parts(self) -> list[Sequence[int]]:
         """Batches of one part each."""
@@ -304,25 +307,15 @@ class DecoderValidator(SequenceValidator):
                 hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
             else:
                 hidden = carried.read(model, batch)[1]
-            sums += measured(model, *_said(hidden, batch))
+            sums += measured(model, *said(hidden, batch))
             tokens += batch.num_tokens
         return per_token(sums, tokens) | (self._size.rates(float(sums[0])) if self._size else {})
 
     @torch.inference_mode()
     def _free_running(self, model: EncoderDecoder) -> dict[str, float]:
         """The loss of the chosen sentences, with teacher forcing and with the model's own output."""
-        if not self._free_batches:
-            return {}
-        forced, free = torch.zeros(2, 2, dtype=widest(self.device), device=self.device)
-        tokens = 0
-        for whole in self._load(self._free_batches):
-            assert isinstance(whole, PairBatch)
-            batch = _beginning(whole)
-            forced += measured(model, *_said(model(batch.src_ids, batch.src_mask, batch.tgt_in), batch))
-            own = decode_own_words(model, batch, given=torch.zeros_like(batch.tgt_mask))
-            free += measured(model, *_said(own, batch))
-            tokens += batch.num_tokens
-        return {"forced_loss": forced[0].item() / tokens, "free_loss": free[0].item() / tokens}
+        batches = cast(Iterator[PairBatch], self._load(self._free_batches))
+        return both_ways(model, batches, self.device) if self._free_batches else {}
 
     def _translate(self, model: EncoderDecoder, loss: float, places: Sequence[int]) -> list[str]:
         """A model that only knows token frequencies does not know where to end. It gets 1.5 times the usual
@@ -335,22 +328,8 @@ class DecoderValidator(SequenceValidator):
         translator.context = prepared.context
         batch_tokens = max(DEFAULT_BATCH_TOKENS, self.config.batch_tokens)
         ask = partial(Translator.translate, batch_tokens=batch_tokens)
-        sources, openings = ([every[place] for place in places] for every in (self.sources, self.openings))
-        return translator.by_opening(sources, openings, ask)
-
-
-def _beginning(batch: PairBatch) -> PairBatch:
-    """The first positions of the targets: each costs a step of the decoder."""
-    tgt_in, tgt_out, tgt_mask = (
-        part[:, :_FREE_POSITIONS] for part in (batch.tgt_in, batch.tgt_out, batch.tgt_mask)
-    )
-    tokens = int(tgt_mask.sum())
-    return replace(batch, tgt_in=tgt_in, tgt_out=tgt_out, tgt_mask=tgt_mask, num_tokens=tokens)
-
-
-def _said(hidden: Tensor, batch: PairBatch) -> tuple[Tensor, Tensor]:
-    """The decoder's outputs at the target tokens, and the targets."""
-    return hidden[batch.tgt_mask], batch.tgt_out[batch.tgt_mask]
+        sources = [self.sources[place] for place in places]
+        return translator.by_opening(sources, [self.openings[place] for place in places], ask)
 
 
 def _mean(parts: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -358,24 +337,3 @@ def _mean(parts: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     names = list(next(iter(parts.values())))
     means = {name: sum(own[name] for own in parts.values()) / len(parts) for name in names}
     return means | {f"{name}.{part}": own[name] for part, own in parts.items() for name in names}
-
-
-def per_token(sums: Tensor, tokens: int) -> dict[str, float]:
-    loss, accuracy = (sums / tokens).tolist()
-    return {"loss": loss, "perplexity": float(np.exp(min(loss, 700.0))), "accuracy": accuracy}
-
-
-def measured(model: Network, hidden: Tensor, targets: Tensor) -> Tensor:
-    """Two sums over tokens: the negative log-likelihood, and the number of correct predictions."""
-    sums = torch.zeros(2, dtype=widest(hidden.device), device=hidden.device)
-    for rows, target in _chunks(hidden, targets, model):
-        logits = cast(Callable[[Tensor], Tensor], model.project)(rows).float()
-        sums[0] += torch.nn.functional.cross_entropy(logits, target, reduction="sum")
-        sums[1] += (logits.argmax(dim=-1) == target).sum()
-    return sums
-
-
-def _chunks(hidden: Tensor, target: Tensor, model: Network) -> Iterator[tuple[Tensor, Tensor]]:
-    """Split into chunks, because the logits of all positions would be the largest tensor."""
-    rows = max(1, _LOGITS_AT_ONCE // model.vocab.tgt_size)
-    yield from zip(hidden.split(rows), target.split(rows), strict=True)

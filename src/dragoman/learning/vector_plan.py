@@ -24,6 +24,7 @@ _WINDOW, _PATCH = 336, 16
 _EPOCHS = {"image": 40, "series": 40, "forecast": 10, "caption": 20}
 _AT_ONCE = {"image": 64, "series": 32, "forecast": 256, "caption": 64}
 """Number of sequences per batch."""
+_RATE = {"forecast": 3e-4}
 _MODEL = {"image": "vit-tiny", "series": "vit-tiny", "forecast": "vit-series", "caption": "vit-tiny"}
 _DECODER = "transformer-tiny"
 _SMALL_IMAGE, _DEGREES = 64, 10.0
@@ -44,7 +45,10 @@ def completed_vectors(
     else:
         found, rows = _of_labelled(data, task, given.get("task"))
     own = given.get("task")
-    whole = {**given, "task": {**(own if isinstance(own, Mapping) else {}), "kind": task.kind, **found}}
+    said = own if isinstance(own, Mapping) else {}
+    if task.kind == "forecast" and not brings_model:
+        found["layers"] = said.get("layers", "mix")  # the embeddings are a linear way to what is to come
+    whole = {**given, "task": {**said, "kind": task.kind, **found}}
     vectors = replace(task, **_as_configs(found)).vectors
     chosen = _chosen(task, rows, vectors.places, updates)
     sizes: dict[str, Any] = {"input_dim": vectors.vector, "max_positions": vectors.places}
@@ -248,7 +252,7 @@ def _chosen(task: TaskConfig, rows: int, places: int, max_updates: int | None) -
         "tokenizer": {"vocab_size": 1000} if task.kind == "caption" else {"kind": "byte", "vocab_size": 259},
         "model": {"preset": _MODEL[task.kind]},
         "objective": {},
-        "optim": {"name": "adamw", "rate": 1e-3, "weight_decay": 0.05},
+        "optim": {"name": "adamw", "rate": _RATE.get(task.kind, 1e-3), "weight_decay": 0.05},
         "schedule": {"name": "cosine", "warmup": min(max(1, updates // 20), updates - 1), "total": updates},
         "train": {
             "max_updates": updates,

@@ -43,8 +43,9 @@ def without_loops(
     search: Callable[[list[Job], SearchConfig], list[list[Ended]]],
 ) -> list[list[Ended]]:
     """Replace a best hypothesis that is stuck in a loop; the others of its list stay. The replacement is
-    first, whatever its score: it is the translation of the sentence."""
-    if not isinstance(config, BeamSearch) or not config.loop_guard:
+    first, whatever its score: it is the translation of the sentence. Trees and code repeat themselves where
+    they are right, so outputs with brackets are left as they are."""
+    if not isinstance(config, BeamSearch) or not config.loop_guard or config.brackets:
         return found
     looping = [row for row, own in enumerate(found) if own and loops(own[0], jobs[row].pieces)]
     if not looping:

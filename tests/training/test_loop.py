@@ -82,6 +82,16 @@ def test_what_is_better() -> None:
     assert not progress.is_better("loss", {"loss": 9.1})
 
 
+def test_metrics_of_different_numbers_of_sentences_are_not_compared() -> None:
+    progress = TrainingProgress()
+    assert progress.count_validation("1", "bleu", {"bleu": 52.0, "loss": 3.0, "translated": 16})
+    assert progress.best is not None and progress.best.translated == 16
+    assert not progress.is_better("bleu", {"bleu": 51.0, "loss": 2.0, "translated": 16})
+    assert progress.count_validation("2", "bleu", {"bleu": 47.0, "loss": 2.5, "translated": 32})
+    assert not progress.is_better("bleu", {"bleu": 60.0, "loss": 2.6, "translated": 16})
+    assert progress.is_better("bleu", {"bleu": 47.5, "loss": 2.6, "translated": 32})
+
+
 def test_max_minutes_ends_a_run_and_counts_earlier_sessions(make_run: MakeRun) -> None:
     run = make_run("train.max_updates=null", "train.max_minutes=0.005")
     assert run.outcome is not None

@@ -232,6 +232,7 @@ def test_with_a_time_limit_a_part_is_translated_from_all_over(
     part = late.run(model, NO_AUTOCAST)
     assert [sample.src for sample in part.samples] == [whole.sources[0], whole.sources[4]]
     outputs = {place: expected[place] for place in (0, 4, 8, 2, 6, 10)}
+    assert part.metrics["translated"] == 6
     assert part.metrics["bleu"] == whole._scores(outputs)["bleu"]
     references = [whole.references[place] for place in sorted(outputs)]
     hypotheses = [outputs[place] for place in sorted(outputs)]

@@ -224,6 +224,8 @@ class DecoderValidator(SequenceValidator):
         model.train()
         if outputs:
             metrics |= self._scores(outputs)
+        if self._most_seconds is not None and outputs:
+            metrics["translated"] = len(outputs)
         samples = [
             Sample(sentence_of(self.sources[place]), self.references[place], output)
             for place, output in list(outputs.items())[: self.config.samples]

@@ -41,7 +41,7 @@ class Loop:
         self.validator = self.learning.validator(run.config, prepared, training.device)
         self.total = self.batches.count_updates()
         self.budget = self._make_budget()
-        if self.budget is not None:
+        if self.budget is not None and run.config.budgeted:
             self.validator.limit(self.budget.most_validating, log.clock.seconds)
         self.pace = SessionPace(log.clock.seconds, training.progress.update)
         self._line_tokens = training.progress.sum_tokens

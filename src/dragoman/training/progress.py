@@ -15,6 +15,9 @@ class Best:
     value: float
     loss: float
     """Breaks ties: early on BLEU may be 0 for many validations although the model improves."""
+    translated: int | None = None
+    """Number of sentences that the metric is of, if it is limited by time. Metrics of different numbers of
+    sentences cannot be compared; the loss is always that of all."""
 
 
 @dataclass
@@ -85,7 +88,7 @@ class TrainingProgress:
             return False
         if self.best is None or self.best.metric != metric:
             return True
-        if value == self.best.value:
+        if value == self.best.value or metrics.get("translated") != self.best.translated:
             return metrics["loss"] < self.best.loss
         return value < self.best.value if metric in LOWER_IS_BETTER else value > self.best.value
 
@@ -93,7 +96,9 @@ class TrainingProgress:
         """Record a validation of the checkpoint `name`. Returns True if it is the best so far."""
         better = self.is_better(metric, metrics)
         if better:
-            self.best = Best(name, metric, metrics[metric], metrics["loss"])
+            translated = metrics.get("translated")
+            number = None if translated is None else int(translated)
+            self.best = Best(name, metric, metrics[metric], metrics["loss"], number)
             self.stale = self.plateau_stale = 0
         else:
             self.stale += 1

@@ -80,8 +80,7 @@ def compare(
         raise missing_extra("matplotlib", "plots", "drawing a picture")
     from dragoman.cli.output import output_stem, write_beside
     from dragoman.cli.overlap import warn_of_overlap
-    from dragoman.cli.searching import with_changes
-    from dragoman.cli.translators import open_translator
+    from dragoman.cli.translators import open_translator, with_changes
     from dragoman.data.contexts import in_their_documents
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate import lengths

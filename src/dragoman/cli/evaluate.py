@@ -78,8 +78,7 @@ def evaluate(
     from dragoman.cli.clustered import cluster_at
     from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.progress import progress_bar
-    from dragoman.cli.searching import with_changes
-    from dragoman.cli.translators import Asked, open_undirected
+    from dragoman.cli.translators import Asked, open_undirected, with_changes
     from dragoman.data.contexts import in_their_documents
     from dragoman.data.directions import direction_name
     from dragoman.data.formats import read_pairs
@@ -259,7 +258,7 @@ def _write(run: Path, title: str, found: "Evaluation", files: list[str], others:
     import json
 
     from dragoman.files import explained, make_directories, replace_file
-    from dragoman.text.normalize import one_line
+    from dragoman.text.segment import one_line
 
     directory = run / "evaluation" / title
     lines = map(one_line, found.hypotheses)

@@ -148,6 +148,6 @@ class PairScores:
 
 
 def _one_line(text: str) -> str:
-    from dragoman.text.normalize import one_line
+    from dragoman.text.segment import one_line
 
     return one_line(text).replace("\t", " ")

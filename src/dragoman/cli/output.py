@@ -13,7 +13,7 @@ import typer
 
 from dragoman.errors import UserError
 from dragoman.files import explained, replacing
-from dragoman.text.normalize import escaped, one_line
+from dragoman.text.segment import escaped, one_line
 
 if TYPE_CHECKING:
     from dragoman.cli.beside import GivenMemory

@@ -48,7 +48,7 @@ def search_report(
 
     from dragoman.cli.output import output_stem, write_beside
     from dragoman.cli.progress import progress_bar
-    from dragoman.cli.searching import with_changes
+    from dragoman.cli.translators import with_changes
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate.plot import draw_search_errors

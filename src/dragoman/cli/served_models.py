@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dragoman.text.normalize import nfc
+from dragoman.text.segment import nfc
 
 if TYPE_CHECKING:
     from dragoman.decode.predict import Predictor

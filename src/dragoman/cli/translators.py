@@ -1,4 +1,5 @@
-"""The translator of run directories, or of a directory that `dragoman export` wrote."""
+"""The translator of run directories, or of a directory that `dragoman export` wrote, and its search with what
+the options of a command say."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,9 @@ from dragoman.errors import UserError
 if TYPE_CHECKING:
     from dragoman.data.directions import Directions
     from dragoman.decode.confidence import Calibration
+    from dragoman.decode.search.config import SearchConfig
     from dragoman.runs.directory import Run
+
 
 _ARGOS = ".argosmodel"
 
@@ -148,7 +151,7 @@ def _opened(directory: Path, also: Sequence[Path], checkpoint: str, device: str,
     from dragoman.runs.opening import open_translator
 
     runs = [Run.open(path) for path in (directory, *also)]
-    data = runs[0].config.data
+    data = runs[0].inference.data
     translator = open_translator(runs, checkpoint, device, precision, undirected=True)
     return Opened(translator, (data.src_lang, data.tgt_lang), runs[0], directions=data.directions)
 
@@ -157,3 +160,35 @@ def is_published(directory: Path) -> bool:
     """Whether it is laid out as Hugging Face's models are, and is no run."""
     names = ("manifest.json", "export.json")
     return (directory / "config.json").is_file() and not any((directory / name).exists() for name in names)
+
+
+def with_changes(
+    search: "SearchConfig", method: str | None, assignments: Sequence[str], **numbers: float | None
+) -> "SearchConfig":
+    """`assignments` are such as `search.top_p=0.9`, `numbers` the options with a name of their own. n-best
+    alone widens the beam to fit, and a narrower beam alone has fewer best."""
+    from dragoman.config import apply_overrides, from_dict, naming, to_dict
+    from dragoman.decode.search.config import BeamSearch, ExhaustiveSearch, SearchConfig
+
+    given: dict[str, object] = {name: value for name, value in numbers.items() if value is not None}
+    for assignment in assignments:
+        if not assignment.startswith("search."):
+            raise UserError(f"--set {assignment}: expected a field of search, such as search.top_p=0.9")
+    given |= apply_overrides({"search": {}}, assignments)["search"]
+    if method is not None:
+        given["method"] = method
+    if "method" in given:  # what the run says about another method is not meant for this one
+        search = search.with_method(from_dict(SearchConfig, {"method": given["method"]}, "search").method)
+    if isinstance(search, BeamSearch | ExhaustiveSearch):
+        if "n_best" in given and "beam" not in given:
+            given["beam"] = max(search.beam, _whole(given["n_best"]))
+        if "beam" in given and "n_best" not in given:
+            given["n_best"] = max(1, min(search.n_best, _whole(given["beam"])))
+    changed = from_dict(SearchConfig, to_dict(search) | given, "search")
+    with naming("search"):
+        changed.refuse_foreign(given)
+    return changed
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 1  # what is no number is refused by its field's name

@@ -16,8 +16,8 @@ from dragoman.data.config import DataConfig
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.errors import UserError
-from dragoman.models import config_classes
-from dragoman.models.presets import chosen_config
+from dragoman.models import chosen_config
+from dragoman.models.base import AlignmentGuide
 from dragoman.runs.objective import ObjectiveConfig
 from dragoman.runs.optim import OptimConfig, ScheduleConfig, TransferConfig
 from dragoman.text.tokenizer import TokenizerConfig
@@ -165,7 +165,7 @@ class RunConfig:
     @functools.cached_property
     def model_config(self) -> tuple[str, Any]:
         """The model's kind and its config dataclass."""
-        return model_section(self.model)
+        return chosen_config(self.model)
 
     @property
     def budgeted(self) -> bool:
@@ -178,28 +178,47 @@ class RunConfig:
         return self.model_config[1].abilities.counts
 
 
+@dataclass(frozen=True)
+class InferenceConfig:
+    """The part of a run's configuration that using its model needs."""
+
+    data: DataConfig
+    search: SearchConfig
+    purpose: Purpose
+    guided_alignment: AlignmentGuide
+    """The attention that was trained to align words."""
+
+
+def read_inference_config(plain: Mapping[str, Any]) -> InferenceConfig:
+    """The same file as `read_config`, without the settings of training."""
+    objective = plain.get("objective", {})
+    return InferenceConfig(
+        from_dict(DataConfig, plain["data"], "data"),
+        from_dict(SearchConfig, plain.get("search", {}), "search"),
+        plain.get("purpose") or _purpose_of_old_run(plain.get("task"), objective.get("name", "translate")),
+        from_dict(AlignmentGuide, objective.get("guided_alignment", {}), "objective.guided_alignment"),
+    )
+
+
 def read_config(plain: Mapping[str, Any]) -> RunConfig:
     """The configuration of a run directory, resolved when the run was created."""
-    kind, model = model_section(plain.get("model", {}))
+    kind, model = chosen_config(plain.get("model", {}))
     config = from_dict(RunConfig, {**plain, "model": {"kind": kind, **to_dict(model)}})
-    return dataclasses.replace(config, purpose=config.purpose or _purpose_of_old_run(config))
+    purpose = config.purpose or _purpose_of_old_run(config.task, config.objective.name)
+    return dataclasses.replace(config, purpose=purpose)
 
 
-def _purpose_of_old_run(config: RunConfig) -> Purpose:
+def _purpose_of_old_run(task: object, objective: str) -> Purpose:
     """Runs of versions before 0.2 do not contain it."""
-    if config.task is not None:
+    if task is not None:
         return "predict"
     before: dict[str, Purpose] = {"translate": "translate"}
     before |= dict.fromkeys(("causal", "prefix", "unilm"), "generate")
-    return before.get(config.objective.name, "read")
+    return before.get(objective, "read")
 
 
 def to_yaml(config: RunConfig) -> str:
     return dump_yaml(to_dict(config))
-
-
-def model_section(section: object) -> tuple[str, Any]:
-    return chosen_config(section, config_classes())
 
 
 def differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:

@@ -13,8 +13,7 @@ from itertools import accumulate
 
 from dragoman.errors import UserError
 from dragoman.text.glossary import Glossary
-from dragoman.text.normalize import nfc
-from dragoman.text.segment import with_mark
+from dragoman.text.segment import nfc, with_mark
 from dragoman.text.spans import find
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import Place

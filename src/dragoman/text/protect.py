@@ -19,8 +19,8 @@ from typing import Literal
 import numpy as np
 
 from dragoman.text.markup import role, well_formed
-from dragoman.text.normalize import nfc
 from dragoman.text.placement import Mark, arrange, write
+from dragoman.text.segment import nfc
 from dragoman.text.spans import DEFAULT_KINDS, Span, SpanKind, find
 from dragoman.text.word_boundaries import Place, units, words
 

@@ -21,16 +21,13 @@ from typing import Any
 import tokenizers
 
 from dragoman.errors import UserError, shown
-from dragoman.files import open_regular
-from dragoman.text.normalize import nfc
-from dragoman.text.segment import MARK
+from dragoman.text.segment import MARK, nfc
 from dragoman.text.spelling import Spelling
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizer_config import BYTE_PIECES, CONTROL_PIECES, LARGEST_VOCABULARY, TokenizerConfig
-from dragoman.text.tokenizer_file import read_json, sealed, write_bytes
+from dragoman.text.tokenizer_file import PUBLISHED_FORMAT, read_json, sealed, write_bytes
 from dragoman.text.tokenizer_json_checks import check_library, parts_of
 
-FORMAT = "dragoman published tokenizer"
 VERSION = 1
 HIDDEN = "\0"
 UNUSED = f"{HIDDEN}<unused "
@@ -62,7 +59,7 @@ def serialise(published: Published) -> bytes:
     """The bytes of the file. Equal tokenizers give equal bytes."""
     return sealed(
         {
-            "format": FORMAT,
+            "format": PUBLISHED_FORMAT,
             "version": VERSION,
             "size": published.size,
             "joint": published.joint,
@@ -72,14 +69,6 @@ def serialise(published: Published) -> bytes:
             "library": published.library,
         }
     )
-
-
-def is_published(path: Path) -> bool:
-    try:
-        with open_regular(path) as file:
-            return f'"{FORMAT}"'.encode() in file.read(64)
-    except (OSError, UserError):
-        return False  # reading it gives the reason
 
 
 class PublishedTokenizer(Tokenizer):

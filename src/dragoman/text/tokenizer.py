@@ -22,11 +22,10 @@ from dragoman.errors import UserError
 from dragoman.text.bpe import WALL, BpeDropout, MergeRules, Speller, merging
 from dragoman.text.context import SEPARATOR, SIGN
 from dragoman.text.learn_vocabulary import learn_vocabulary
-from dragoman.text.normalize import nfc
-from dragoman.text.segment import MARK, segmenter, with_mark
+from dragoman.text.segment import MARK, nfc, segmenter, with_mark
 from dragoman.text.spelling import Spelling
 from dragoman.text.tokenizer_config import BOS_ID, EOS_ID, PAD_ID, TokenizerConfig
-from dragoman.text.tokenizer_file import Vocabulary, read, serialise, write
+from dragoman.text.tokenizer_file import Vocabulary, is_published, read, serialise, write
 
 __all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "Tokenizer", "TokenizerConfig"]
 
@@ -208,13 +207,12 @@ class Tokenizer:
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         """Read a saved tokenizer. A damaged or inconsistent file is refused."""
-        from dragoman.text.published_tokenizer import (  # a subclass of this one
-            PublishedTokenizer,
-            is_published,
-        )
-
         path = Path(path)
-        return PublishedTokenizer.load(path) if is_published(path) else cls(read(path))
+        if is_published(path):
+            from dragoman.text.published_tokenizer import PublishedTokenizer  # a subclass of this one
+
+            return PublishedTokenizer.load(path)
+        return cls(read(path))
 
     def _prepare(self, text: str) -> str:
         return with_mark(nfc(text), self.config)

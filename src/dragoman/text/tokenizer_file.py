@@ -14,12 +14,13 @@ from typing import Any
 
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError, shown
-from dragoman.files import explained, read_regular, replace_file
+from dragoman.files import explained, open_regular, read_regular, replace_file
 from dragoman.plain import parse_json
 from dragoman.text.segment import MARK
 from dragoman.text.tokenizer_config import TokenizerConfig
 
 FORMAT = "dragoman tokenizer"
+PUBLISHED_FORMAT = "dragoman published tokenizer"
 VERSION = 1
 LARGEST_FILE, MOST_VALUES = 256 << 20, 8_000_000
 _FIELDS = ("format", "version", "config", "pieces", "merges", "checksum")
@@ -77,6 +78,15 @@ def read(path: Path) -> Vocabulary:
     except UserError as error:
         raise UserError(f"{path}: not a sound tokenizer file: {error}") from None
     return vocabulary
+
+
+def is_published(path: Path) -> bool:
+    """Whether the file is of a published tokenizer (`text/published_tokenizer.py`)."""
+    try:
+        with open_regular(path) as file:
+            return f'"{PUBLISHED_FORMAT}"'.encode() in file.read(64)
+    except (OSError, UserError):
+        return False  # reading it gives the reason
 
 
 def read_json(path: Path) -> tuple[bytes, Any]:

@@ -24,12 +24,11 @@ from dragoman.data.languages import corpora_by_direction, languages_of, parts_of
 from dragoman.data.scan import Scan
 from dragoman.errors import UserError, no_such_file
 from dragoman.learning import named
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import check_settings, resolve
 from dragoman.learning.task_plan import completed_task
 from dragoman.learning.vector_plan import refuse_other_images
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
-from dragoman.runs.given import check_given
 from dragoman.training.display import Display
 
 Overrides = Sequence[str] | Mapping[str, Any]
@@ -92,7 +91,7 @@ def make_draft(
         return Draft(resolve(task, assignments, minutes))
     if not missing:
         return Draft(resolve(given, assignments, minutes))
-    check_given(plain)
+    check_settings(plain)
     profiler = Profiler()
     seed = plain.get("seed", RunConfig.seed)
     seed = seed if isinstance(seed, int) else RunConfig.seed

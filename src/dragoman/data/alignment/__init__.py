@@ -5,7 +5,7 @@ from itertools import chain
 
 from dragoman.data.alignment.model import Direction, learn_together, make_blocks
 from dragoman.data.alignment.symmetrise import Link, grow_diag_final_and
-from dragoman.text.normalize import nfc
+from dragoman.text.segment import nfc
 from dragoman.text.word_boundaries import units
 
 MOST_CELLS = 1 << 20

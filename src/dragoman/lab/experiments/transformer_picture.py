@@ -8,9 +8,9 @@ from dragoman.evaluate.plot import COLOURS, canvas, save
 from dragoman.lab.bench import Bench
 from dragoman.lab.experiment import Experiment, Pictures, Verdict, fails, holds, holds_for
 from dragoman.lab.statistics import Numbers, averages, exact
+from dragoman.models import chosen_config
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig, transformer
-from dragoman.runs.config import model_section
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ PIECES = 37_000
 
 def measure(bench: Bench) -> Numbers:
     section = apply_overrides({"model": {"kind": "transformer"}}, list(bench.changes))["model"]
-    kind, config = model_section(section)
+    kind, config = chosen_config(section)
     if not isinstance(config, TransformerConfig):
         raise UserError(f"model.kind: this picture is of a transformer, found {kind}")
     model = transformer(config, Vocab(PIECES, PIECES, shared=True))

@@ -16,8 +16,8 @@ from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.documents.translate import translate_units
 from dragoman.data.documents.unit import Unit
 from dragoman.data.formats import Pair, read_pairs
-from dragoman.data.pairs import load_pairs
 from dragoman.data.prepared import verify
+from dragoman.data.store import load_pairs
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
 from dragoman.learning.resolve import resolve

@@ -11,9 +11,9 @@ from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.directions import Directions, parse_directions
 from dragoman.data.formats import read_pairs
 from dragoman.data.languages import corpora_by_direction, parts_of
-from dragoman.data.pairs import load_pairs_dropout
 from dragoman.data.sampler import CorpusRange, tempered
 from dragoman.data.scan import balanced_texts, scan
+from dragoman.data.store import load_pairs_dropout
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
 from languages import LANGUAGES, SENTENCES, TRAINED, languages_config, write_languages

@@ -7,8 +7,7 @@ import pytest
 
 from dragoman.errors import UserError
 from dragoman.evaluate.lengths import compare, make_buckets, paired_bootstrap
-from dragoman.evaluate.metrics import SCORES, corpus_metrics, further_score
-from dragoman.evaluate.rouge import Rouge
+from dragoman.evaluate.metrics import SCORES, Rouge, corpus_metrics, further_score
 
 rouge_scorer = pytest.importorskip("rouge_score.rouge_scorer")
 

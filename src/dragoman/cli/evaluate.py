@@ -292,7 +292,7 @@ def _print(title: str, found: "Evaluation", directory: Path) -> None:
 
 def _print_replies(translator: Any, sources: list[str], references: list[str], hypotheses: list[str]) -> None:
     """How probable the real replies are, and how much replies differ from one another."""
-    from dragoman.evaluate.dialogue import distinct, perplexities
+    from dragoman.evaluate.metrics import distinct, perplexities
 
     scored = translator.score(list(zip(sources, references, strict=True)))
     by_token, by_word = perplexities(scored, references)

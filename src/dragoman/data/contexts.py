@@ -15,9 +15,8 @@ import numpy as np
 
 from dragoman.data.boundaries import is_boundary
 from dragoman.data.formats import Pair
-from dragoman.data.pairs import IdPair
 from dragoman.data.prepared import Prepared
-from dragoman.data.store import PairStore
+from dragoman.data.store import IdPair, PairStore
 from dragoman.text.context import Boundaries, ContextConfig, in_context, windows
 from dragoman.text.tokenizer import Tokenizer
 

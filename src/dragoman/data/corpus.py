@@ -2,7 +2,7 @@
 
     files ──read──> fingerprint ──known?──> open what is there       (scan.py, fingerprint.py)
       │       ├───> hashes, codes ──> duplicates, held-out pairs     (scan.py, hashes.py, split.py)
-      │       └───> a sample ──> tokenizer                           (scan.py, spool.py)
+      │       └───> a sample ──> tokenizer                           (scan.py, hashes.py)
       └──read──> ids ──> memory-mapped stores                        (encode.py, store.py)
 
 Every pass is streamed; peak memory does not grow with the corpus. If prepared data exist, the files are only
@@ -54,8 +54,7 @@ from dragoman.data.split import (
     hold_out_end,
 )
 from dragoman.data.store import PairStore
-from dragoman.data.store_meta import StoreMeta
-from dragoman.data.store_writer import StoreWriter
+from dragoman.data.store_writer import StoreMeta, StoreWriter
 from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
 from dragoman.files import new_directory, scratch_directory

@@ -13,10 +13,9 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from dragoman.data.pairs import IdPair
 from dragoman.data.sampler import CorpusRange
 from dragoman.data.seeded import GOLDEN, splitmix
-from dragoman.data.store import PairStore
+from dragoman.data.store import IdPair, PairStore
 
 LEAST = 3
 """Smallest number of pieces of a stem. The first and last piece are kept, those between are replaced."""

@@ -12,7 +12,7 @@ from dragoman.config import LEFT_OUT, from_dict
 from dragoman.data.checked import CheckedNumbers
 from dragoman.data.clean import REASONS, reason_of
 from dragoman.data.hashed import DamagedStore, StoreFiles, fact_of
-from dragoman.data.hashes import contains
+from dragoman.data.hashes import contains, hash_text, normalise
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.seal import (
     JOINT_TOKENIZER,
@@ -26,8 +26,7 @@ from dragoman.data.seal import (
     warn_if_unverifiable,
 )
 from dragoman.data.store import PairStore
-from dragoman.data.store_meta import StoreMeta
-from dragoman.data.text_hash import hash_text, normalise
+from dragoman.data.store_writer import StoreMeta
 from dragoman.errors import UserError
 from dragoman.text.context import ContextConfig
 from dragoman.text.tokenizer import Tokenizer

@@ -18,9 +18,17 @@ from dragoman.data.config import CleanConfig, DataConfig
 from dragoman.data.directions import Languages
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.formats.lines import HashedFile, hashed_while_read, metered
-from dragoman.data.hashes import NumberWriter, map_numbers, mark_repeats
-from dragoman.data.spool import SpoolWriter, read_spool
-from dragoman.data.text_hash import hash_pair, hash_text, mix, normalise
+from dragoman.data.hashes import (
+    NumberWriter,
+    SpoolWriter,
+    hash_pair,
+    hash_text,
+    map_numbers,
+    mark_repeats,
+    mix,
+    normalise,
+    read_spool,
+)
 from dragoman.errors import UserError
 
 StageProgress = Callable[[str, int, int | None], None]

@@ -20,9 +20,8 @@ from itertools import pairwise, permutations
 import numpy as np
 
 from dragoman.data.alignment import CorpusAligner
-from dragoman.data.pairs import IdPair
 from dragoman.data.seeded import uniform_each
-from dragoman.data.store import PairStore
+from dragoman.data.store import IdPair, PairStore
 from dragoman.errors import UserError
 from dragoman.text.beside import TERM_PIECES, SpeltTerm, between, pieces_of, spelt
 from dragoman.text.forms import are_forms, common_beginning, words_of

@@ -7,20 +7,23 @@ This module defines the fields. Defaults for fields that are not given, and chec
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dragoman.config import check_not_negative, dump_yaml, from_dict, to_dict
 from dragoman.data.config import DataConfig
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.decode.search.config import BeamSearch, SearchConfig
-from dragoman.errors import UserError
+from dragoman.errors import UserError, shown
 from dragoman.models import chosen_config
 from dragoman.models.base import AlignmentGuide
 from dragoman.runs.objective import ObjectiveConfig
 from dragoman.runs.optim import OptimConfig, ScheduleConfig, TransferConfig
 from dragoman.text.tokenizer import TokenizerConfig
+
+if TYPE_CHECKING:
+    from dragoman.runs.directory import Run
 
 TaskMetric = Literal["f1", "macro_f1", "matthews", "pearson", "spearman", "exact_match", "mse", "mae"]
 OutputMetric = Literal["bleu", "chrf", "exact", "rouge", "brackets"]
@@ -29,6 +32,8 @@ ValidationMetric = Literal["loss", "perplexity", "accuracy", OutputMetric, TaskM
 LOWER_IS_BETTER = ("loss", "perplexity", "mse", "mae")
 ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 """Fields of `train` that end a run."""
+_MOST_NAMED = 4
+"""Differing fields that a message names."""
 Purpose = Literal["translate", "generate", "predict", "read"]
 
 
@@ -240,3 +245,30 @@ def _differences(old: object, new: object, where: str) -> list[tuple[str, object
             found += _differences(old.get(key), new.get(key), f"{where}.{key}" if where else str(key))
         return found
     return [] if old == new else [(where, old, new)]
+
+
+def other_run(run: "Run", found: Sequence[tuple[str, object, object]]) -> UserError:
+    """The message if the directory exists with another configuration. Different data are named first, because
+    everything chosen from them differs too."""
+    files = _files(run.config.data.train)
+    where = f"{run.directory} is a run on {files}"
+    advice = "use another directory with  --out runs/NAME"
+    if any(field.startswith("data.") for field, _, _ in found):
+        return UserError(f"{where}; {advice}, or continue it with  dragoman resume {run.directory}")
+    told = ", ".join(
+        f"{field} is {_short(old)} there and {_short(new)} here" for field, old, new in found[:_MOST_NAMED]
+    )
+    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    return UserError(
+        f"{where} with another configuration ({told}{more}); {advice}, or change it with  "
+        f"dragoman resume {run.directory} field=value"
+    )
+
+
+def _files(sources: Sequence[Any]) -> str:
+    names = [file for source in sources for file in source.files]
+    return ", ".join(names[:4]) + (" and others" if len(names) > 4 else "")
+
+
+def _short(value: object) -> str:
+    return value if isinstance(value, str) else shown(value, 40)

@@ -13,9 +13,8 @@ from dragoman.config import to_dict
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import SCORES
 from dragoman.files import beside, explained, read_regular, replace_file
-from dragoman.runs.config import LOWER_IS_BETTER, RunConfig, training_differences
+from dragoman.runs.config import LOWER_IS_BETTER, RunConfig, other_run, training_differences
 from dragoman.runs.directory import Run
-from dragoman.runs.other import other_run
 from dragoman.training.clock import Clock, Since
 from dragoman.training.display import Display, Quiet
 from dragoman.training.report import REPORT

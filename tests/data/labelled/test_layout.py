@@ -6,8 +6,7 @@ import pytest
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import AnswerSpan, Example
 from dragoman.data.labelled.examples import Labelled, collate
-from dragoman.data.labelled.layout import Layout
-from dragoman.data.labelled.words import locate_pieces
+from dragoman.data.labelled.layout import Layout, locate_pieces
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 TEXTS = ["the cat sat on the mat", "a café near the Straße", "naïve 日本 words, here"]

@@ -83,7 +83,7 @@ def evaluate(
     from dragoman.data.directions import direction_name
     from dragoman.data.formats import read_pairs
     from dragoman.data.formats.detect import detect_format, stem_of
-    from dragoman.evaluate.testset import evaluate as evaluate_on
+    from dragoman.evaluate.testset import evaluate_testset as evaluate_on
     from dragoman.text.context import sentence_of
 
     files = [*(files or []), *(test or [])]
@@ -214,13 +214,13 @@ def _tests_by_direction(
 ) -> "list[SourceConfig]":
     """The test sets of the chosen directions; of all that were trained, and with `zero_shot` of all."""
     from dragoman.data.directions import parse_directions
-    from dragoman.data.languages import corpora_by_direction, languages_told, parts_of
+    from dragoman.data.languages import corpora_by_direction, corpora_in, languages_told
 
     tests = named
     if files:
         given: list[str] = []
         for file in files:
-            given += parts_of(Path(file))["test"] if Path(file).is_dir() else [file]
+            given += corpora_in(Path(file))["test"] if Path(file).is_dir() else [file]
         tests = corpora_by_direction(given)
     if directions is not None:
         chosen = parse_directions(directions, map(languages_told, tests))

@@ -92,7 +92,7 @@ class Commands(TyperGroup):
         shown = {name: command for name, command in known.items() if command and not command.hidden}
         width = max((len(name) for name in shown), default=0)
         for title, names in _groups(list(shown)):
-            rows = [(name.ljust(width), summary(shown[name].help or "")) for name in names]
+            rows = [(name.ljust(width), first_sentence(shown[name].help or "")) for name in names]
             with formatter.section(title):
                 formatter.write_dl(rows)
 
@@ -101,7 +101,7 @@ class Commands(TyperGroup):
         formatter.write("  Explain one:   dragoman help COMMAND\n")
 
 
-def summary(text: str) -> str:
+def first_sentence(text: str) -> str:
     """The first sentence of a help text, on one line."""
     paragraph = " ".join(text.strip().partition("\n\n")[0].split())
     return re.split(r"(?<=\.)\s", paragraph, maxsplit=1)[0]

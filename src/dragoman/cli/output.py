@@ -162,20 +162,20 @@ class WrittenAs:
         memory: "GivenMemory | None" = None,
     ) -> list[str]:
         written = self.newlines.writer(self.alone)
-        sure, low = (None, False) if trust is None else trust.note(source, hypotheses[0])
+        confidence, is_low = (None, False) if trust is None else trust.note(source, hypotheses[0])
         if self.json_lines:
-            sures = None if trust is None else [trust.of(source, one) for one in hypotheses]
+            confidences = None if trust is None else [trust.of(source, one) for one in hypotheses]
             terms = None if glossary is None else applied_terms(glossary, source, hypotheses[0].text)
             beside = None if memory is None else memory.found(source)
-            return [as_json(source, hypotheses, terms, sures, beside)]
+            return [as_json(source, hypotheses, terms, confidences, beside)]
         if self.n_best == 1:
-            told = "" if sure is None else f"\t{sure:.2f}{_TAB_CHECK if low else ''}"
-            return [f"{_with_alignment(hypotheses[0], written)}{told}"]
-        found = []
+            suffix = "" if confidence is None else f"\t{confidence:.2f}{_TAB_CHECK if is_low else ''}"
+            return [f"{_with_alignment(hypotheses[0], written)}{suffix}"]
+        rows = []
         for hypothesis in hypotheses:
-            told = "" if trust is None else f"\t{trust.of(source, hypothesis):.2f}"
-            found.append(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis, written)}{told}")
-        return found
+            suffix = "" if trust is None else f"\t{trust.of(source, hypothesis):.2f}"
+            rows.append(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis, written)}{suffix}")
+        return rows
 
 
 def _with_alignment(hypothesis: Any, written: Callable[[str], str]) -> str:

@@ -91,12 +91,12 @@ def corpus_metrics(
     further: Sequence[str] = (),
 ) -> list[Metric]:
     """BLEU, chrF and TER of a whole test set, and these further metrics."""
-    check_counts(hypotheses, references)
+    check_same_count(hypotheses, references)
     scorers = make_scorers(tokenize, lowercase, further)
     return [measure(scorer, hypotheses, references, bootstrap) for scorer in scorers.values()]
 
 
-def check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+def check_same_count(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     if len(hypotheses) != len(references):
         raise UserError(f"{len(hypotheses)} translations cannot be held against {len(references)} references")
     if not references:

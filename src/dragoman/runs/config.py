@@ -247,7 +247,7 @@ def _differences(old: object, new: object, where: str) -> list[tuple[str, object
     return [] if old == new else [(where, old, new)]
 
 
-def other_run(run: "Run", found: Sequence[tuple[str, object, object]]) -> UserError:
+def refusal_of_other_config(run: "Run", found: Sequence[tuple[str, object, object]]) -> UserError:
     """The message if the directory exists with another configuration. Different data are named first, because
     everything chosen from them differs too."""
     files = _files(run.config.data.train)

@@ -131,10 +131,10 @@ class Run:
 
     def prepared(self) -> Prepared:
         """The training data of a run on pairs or on text."""
-        found = self.corpus()
-        if isinstance(found, PreparedTask):
+        corpus = self.corpus()
+        if isinstance(corpus, PreparedTask):
             raise UserError(f"{self.directory}: this run has learnt from labelled examples, not from pairs")
-        return found
+        return corpus
 
     def corpus(self) -> Corpus:
         """The training data of the run."""
@@ -196,10 +196,10 @@ class Run:
             raise UserError(f"{path}: it is learnt from the training data, and those are gone; go without it")
         prepared = self.prepared()
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
-        found = learn_shortlist(prepared.train, (src.size, tgt.size), joint=src.config.joint)
+        learned = learn_shortlist(prepared.train, (src.size, tgt.size), joint=src.config.joint)
         with suppress(OSError):  # a read-only run can be used too
-            replace_file(path, found.file(self.fingerprint))
-        return found
+            replace_file(path, learned.file(self.fingerprint))
+        return learned
 
     def validation_examples(self) -> list[SequencePair]:
         """Pairs spread over the validation set; none if the data are missing."""
@@ -258,8 +258,8 @@ class Run:
             with explained(path, "read"):
                 if not path.exists():
                     raise UserError(f"{path}: this file of the run is missing")
-                found = hash_file(path)
-            if found not in allowed:
+                sha256 = hash_file(path)
+            if sha256 not in allowed:
                 hint = "; change a run with  dragoman resume RUN field=value" if name == CONFIG else ""
                 raise UserError(f"{path}: changed: its SHA-256 is not the one in {MANIFEST}{hint}")
         return cls(directory, load_yaml(directory / CONFIG), manifest["fingerprint"])

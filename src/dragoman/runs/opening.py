@@ -217,9 +217,9 @@ def load(
     if is_export(Path(run)):
         if others:
             raise UserError(f"{run}: this is an export, which translates alone")
-        export = open_export(Path(run), which, device)
-        own = export.export
-        return directed(export, own.directions, own.chosen_languages(to, source, zero_shot))
+        translator = open_export(Path(run), which, device)
+        manifest = translator.export
+        return directed(translator, manifest.directions, manifest.chosen_languages(to, source, zero_shot))
     runs = [Run.open(directory) for directory in (run, *others)]
     languages = runs[0].inference.data.chosen_languages(to, source, zero_shot)
     return open_translator(runs, which, device, precision, languages)

@@ -41,7 +41,7 @@ class Vocabulary:
         return next((i for i in range(first, len(self.pieces)) if len(self.pieces[i]) > 1), len(self.pieces))
 
 
-def serialise(vocabulary: Vocabulary) -> bytes:
+def vocabulary_bytes(vocabulary: Vocabulary) -> bytes:
     """The bytes of the file. Equal vocabularies give equal bytes."""
     content: dict[str, Any] = {
         "format": FORMAT,
@@ -58,8 +58,8 @@ def sealed(content: dict[str, Any]) -> bytes:
     return _dump(content | {"checksum": hashlib.sha256(_dump(content)).hexdigest()})
 
 
-def write(vocabulary: Vocabulary, path: Path) -> None:
-    write_bytes(serialise(vocabulary), path)
+def write_vocabulary(vocabulary: Vocabulary, path: Path) -> None:
+    write_bytes(vocabulary_bytes(vocabulary), path)
 
 
 def write_bytes(data: bytes, path: Path) -> None:
@@ -68,12 +68,12 @@ def write_bytes(data: bytes, path: Path) -> None:
         replace_file(path, data)
 
 
-def read(path: Path) -> Vocabulary:
+def read_vocabulary_file(path: Path) -> Vocabulary:
     """Read and check a file. Anything that dragoman would not have written is refused."""
-    data, content = read_json(path)
+    data, content = read_tokenizer_json(path)
     try:
         vocabulary = _check(content)
-        if serialise(vocabulary) != data:
+        if vocabulary_bytes(vocabulary) != data:
             raise UserError("its contents do not match its checksum")
     except UserError as error:
         raise UserError(f"{path}: not a sound tokenizer file: {error}") from None
@@ -89,7 +89,7 @@ def is_published(path: Path) -> bool:
         return False  # reading it gives the reason
 
 
-def read_json(path: Path) -> tuple[bytes, Any]:
+def read_tokenizer_json(path: Path) -> tuple[bytes, Any]:
     """The bytes of a file, and their content."""
     data = _read_bytes(path)
     try:

@@ -20,7 +20,7 @@ from dragoman.data.corpus import scanned_once
 from dragoman.data.formats import group_files
 from dragoman.data.formats.columns import parse_columns
 from dragoman.data.formats.detect import language_suffix, stem_of
-from dragoman.data.languages import corpora_by_direction, languages_of, parts_of
+from dragoman.data.languages import corpora_by_direction, corpora_in, languages_of
 from dragoman.data.scan import Scan
 from dragoman.errors import UserError, no_such_file
 from dragoman.learning import named
@@ -206,7 +206,7 @@ def with_directions(files: Sequence[str], valid: Sequence[str], directions: str)
         raise UserError("--directions: a recipe names its own, as src_lang and tgt_lang of each corpus")
     parts: dict[str, list[str]] = {"train": [], "valid": list(valid), "test": []}
     for file in files:
-        own = parts_of(Path(file)) if os.path.isdir(file) else {"train": [file]}  # noqa: PTH112
+        own = corpora_in(Path(file)) if os.path.isdir(file) else {"train": [file]}  # noqa: PTH112
         for part, names in own.items():
             parts[part] += names if part != "valid" or not valid else []
     train = corpora_by_direction(parts["train"], directions)

@@ -17,7 +17,7 @@ from dragoman.data.scan import Scan
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
 from dragoman.learning.task_plan import prepare_for_task
-from dragoman.runs.config import RunConfig, other_run, training_differences
+from dragoman.runs.config import RunConfig, refusal_of_other_config, training_differences
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus, Run
 from dragoman.training.clock import Clock
@@ -182,7 +182,7 @@ def _refuse_other_config(run: Run, config: RunConfig) -> None:
     found = training_differences(run.config, config)
     found.sort(key=lambda difference: difference[0] == "schedule.total")  # it follows from another field
     if found:
-        raise other_run(run, found)
+        raise refusal_of_other_config(run, found)
 
 
 def _refuse_other_corpus(run: Run, prepared: Corpus) -> None:

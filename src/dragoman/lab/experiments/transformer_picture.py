@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.config import apply_overrides
 from dragoman.errors import UserError
-from dragoman.evaluate.plot import COLOURS, canvas, save
+from dragoman.evaluate.plot import COLOURS, canvas, figure_files
 from dragoman.lab.bench import Bench
 from dragoman.lab.experiment import Experiment, Pictures, Verdict, fails, holds, holds_for
 from dragoman.lab.statistics import Numbers, averages, exact
@@ -71,7 +71,7 @@ def figure(numbers: Numbers) -> Pictures:
             f"{found['all']['parameters']:,.0f} parameters; both halves and the output share the embedding"
         )
         axes.text(5, -0.45, f"{heads}; {total}", ha="center", fontsize=8)
-        return save(drawn)
+        return figure_files(drawn)
 
 
 def _parts(found: dict[str, dict[str, float]], half: str) -> list[tuple[str, float]]:

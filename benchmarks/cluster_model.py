@@ -73,7 +73,7 @@ class Nobody:
 def measure(count: int) -> str:
     from dragoman.cli.texts import chunks
     from dragoman.cli.translate import GivenConstraints
-    from dragoman.cli.translate_clustered import as_piece, numbered
+    from dragoman.cli.translate_clustered import as_piece, numbered_lines
     from dragoman.cluster.schedule import Schedule
     from dragoman.data.formats import read_lines
     from dragoman.runs.journal import replace_by_pieces
@@ -83,7 +83,7 @@ def measure(count: int) -> str:
         line = "the old man and a red dog went to the hill behind the house again"
         source.write_text("".join(f"{line} {number}\n" for number in range(count)), encoding="utf-8")
         began = time.process_time()
-        given = chunks(numbered(read_lines(source), GivenConstraints(None, None, None)))
+        given = chunks(numbered_lines(read_lines(source), GivenConstraints(None, None, None)))
         parts = Schedule(Nobody(), given, 0, print).results()
         replace_by_pieces(Path(name, "out"), {}, lambda _: map(as_piece, parts))
         spent = time.process_time() - began

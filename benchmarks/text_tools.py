@@ -29,7 +29,7 @@ from dragoman.data.documents import parse_document
 from dragoman.data.documents.translate import translate_units
 from dragoman.data.formats.gettext import read_mo
 from dragoman.errors import UserError
-from dragoman.text.identify import confidences, load_model
+from dragoman.text.identify import confidences, identification_model
 from dragoman.text.sentences import split_sentences
 
 _CODES = """
@@ -75,7 +75,7 @@ def words(text: str, code: str) -> int:
 
 
 def identification(messages: dict[str, list[str]]) -> tuple[list[list[str]], list[str]]:
-    load_model()
+    identification_model()
     rows, notes = [], []
     for name, low, high in (("short (2 to 4 words)", 2, 4), ("long (8 to 30 words)", 8, 30)):
         right, spent, count = {}, 0.0, 0

@@ -80,11 +80,12 @@ def _train(path: str, progress: StageProgress) -> int:
     """All that is done before the first update, but for the trial of a few."""
     from dragoman.data.corpus import prepare
     from dragoman.training.display import make_display
-    from dragoman.training.draft import make_config
+    from dragoman.training.draft import make_draft
 
     display = make_display(quiet=True)
-    config = make_config([path], overrides=(), valid=(), display=display)
-    with tempfile.TemporaryDirectory() as cache:
+    with tempfile.TemporaryDirectory() as cache, contextlib.ExitStack() as stack:
+        draft = make_draft([path], stack, Path(cache), overrides=(), valid=(), display=display)
+        config = draft.config
         made = prepare(config.data, config.tokenizer, seed=config.seed, cache=Path(cache), progress=progress)
         return len(made.train) + len(made.valid) + sum(made.dropped.values())
 

@@ -79,10 +79,10 @@ def mapped(directory: Path, name: str, dtype: type) -> np.ndarray:
 
 
 def read_here(directory: Path, block: int) -> dict[str, float]:
-    from dragoman.data.pairs import load_pairs
     from dragoman.data.prepared import Prepared
     from dragoman.data.sampler import BucketSampler
     from dragoman.data.seal import read_seal
+    from dragoman.data.store import load_pairs
 
     def timed(act: Callable[[], Any]) -> tuple[float, Any]:
         began = time.process_time()

@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.cli import demo as command
 from dragoman.data import dates
 
-_whole_recipe, _whole_task = command.recipe, dates.generate
+_whole_recipe, _whole_task = command.recipe, dates.draw_dates
 
 
 def recipe(files: Any, seed: int, quick: bool) -> dict[str, Any]:
@@ -28,6 +28,6 @@ if __name__ == "__main__":
 
     from dragoman.cli.main import main
 
-    command.recipe, dates.generate = recipe, generate
+    command.recipe, dates.draw_dates = recipe, generate
     sys.argv[1:1] = ["demo"]
     main()

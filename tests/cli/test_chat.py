@@ -12,7 +12,7 @@ import dragoman
 from dragoman.cli.main import app
 from dragoman.data.formats.dialogue import context
 from dragoman.decode.search.config import SampleSearch
-from dragoman.evaluate.dialogue import distinct, perplexities
+from dragoman.evaluate.metrics import distinct, perplexities
 from dragoman.runs.directory import Run
 
 TURNS = ["the red cat", "the blue dog and a hill", "a new fish"]

@@ -16,7 +16,7 @@ from dragoman.learning.resolve import resolve
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(command, "recipe", tiny_demo.recipe)
-    monkeypatch.setattr(dates, "generate", tiny_demo.generate)
+    monkeypatch.setattr(dates, "draw_dates", tiny_demo.generate)
     monkeypatch.chdir(tmp_path)
 
 

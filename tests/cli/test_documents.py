@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.conftest import OTHER, SETTINGS
-from dragoman.cli.file_names import documents_among
 from dragoman.cli.main import app
+from dragoman.cli.texts import documents_among
 from dragoman.data.documents import open_document
 from dragoman.errors import UserError
 from dragoman.text.spans import DEFAULT_KINDS, find

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.cli.output import Newlines
 from dragoman.cli.translate import _write_texts
-from dragoman.text.normalize import escaped
+from dragoman.text.segment import escaped
 
 CODE = "def f(x):\n    return '\\n' + x\0"
 

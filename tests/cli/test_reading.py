@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from dragoman.cli.main import app
 from dragoman.data.labelled.example import Example
-from dragoman.data.labelled.examples import Labelled, collate
+from dragoman.data.labelled.examples import Labelled, collate_rows
 from dragoman.errors import UserError
 from dragoman.models.bert import Bert
 from dragoman.probe.attribution import in_place_of
@@ -192,7 +192,7 @@ def test_contributions_are_complete(runs: Path) -> None:
     predictor = open_predictor(runs / "labels", device="cpu")
     predictor.model.double()
     example = Example((TEXT,), None, "")
-    batch = collate(Labelled([example], predictor.task, predictor.tokenizer).items, predictor.task)
+    batch = collate_rows(Labelled([example], predictor.task, predictor.tokenizer).items, predictor.task)
     shares = contributions(predictor, batch, 1, steps=64)
     embedding = predictor.model.network.embedding  # type: ignore[union-attr]
     nothing = torch.zeros_like(embedding(batch.ids))

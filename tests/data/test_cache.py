@@ -17,7 +17,7 @@ from data.killed import killed_before
 from dragoman.data import cache as cache_module
 from dragoman.data.cache import found_or_made
 from dragoman.data.hashed import DamagedStore
-from dragoman.data.prepared import verify
+from dragoman.data.prepared import verify_prepared
 from dragoman.errors import UserError
 from dragoman.files import new_directory
 
@@ -70,7 +70,7 @@ def test_killed_at_many_file_operations(kind: str, stride: int, tmp_path: Path, 
         if not killed_before(number, lambda root=root: make_store(kind, root), root):
             break
         for path in (root / "cache").glob("[0-9a-f]*"):  # what has its name is whole
-            assert not verify(path)
+            assert not verify_prepared(path)
         directory = make_store(kind, root)
         assert [name for name in entries(root) if name.startswith(".")] == []
         assert len(entries(root)) == len(names)
@@ -130,7 +130,7 @@ def test_a_damaged_cache_is_prepared_anew(
     assert contents(kind, make_store(kind, tmp_path), tmp_path) == whole
     assert len(caplog.messages) == 1
     assert "prepared by an earlier version" in caplog.messages[0]
-    assert verify(directory) == []
+    assert verify_prepared(directory) == []
     caplog.clear()
     make_store(kind, tmp_path)
     assert not caplog.messages
@@ -146,7 +146,7 @@ def test_a_cache_that_cannot_be_read_is_left_alone(tmp_path: Path, monkeypatch: 
         patch.setattr(os, "pread", fail)
         with pytest.raises(UserError, match=r"cannot be read \(Input/output error\)"):
             make_store("text", tmp_path)
-    assert verify(directory) == []
+    assert verify_prepared(directory) == []
 
 
 def test_a_damaged_cache_that_cannot_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from dragoman.config import to_dict
-from dragoman.data.boundaries import is_boundary
+from dragoman.data.boundaries import ends_document
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.contexts import Contexts, in_their_documents, sources_in_context
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.documents.translate import translate_units
 from dragoman.data.documents.unit import Unit
 from dragoman.data.formats import Pair, read_pairs
-from dragoman.data.pairs import load_pairs
-from dragoman.data.prepared import verify
+from dragoman.data.prepared import verify_prepared
+from dragoman.data.store import load_pairs
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
 from dragoman.learning.resolve import resolve
@@ -111,7 +111,7 @@ def test_whole_documents_are_held_out_and_none_of_their_sentences_is_learnt(tmp_
     for text in held_out:  # what else its document has is held out, or learnt from another document
         for document in (own for own in documents if text in own):
             assert document <= {*held_out} | {src for own in documents if own != document for src in own}
-    assert verify(prepared.directory) == []
+    assert verify_prepared(prepared.directory) == []
     places = range(len(prepared.valid))
     texts = sources_in_context(prepared, places)
     examples = load_pairs(prepared.valid, places)
@@ -177,8 +177,8 @@ def test_readers_tell_documents_apart(form: str, tmp_path: Path) -> None:
         source = SourceConfig((str(path),))
     found, boundaries = {}, Boundaries()
     for pair in read_pairs(source, "en", "de"):
-        number = boundaries.number(is_boundary(pair), pair.document)
-        if not is_boundary(pair):
+        number = boundaries.number(ends_document(pair), pair.document)
+        if not ends_document(pair):
             found.setdefault(number, []).append((pair.src, pair.tgt))
     assert list(found.values()) == DOCUMENTS
 

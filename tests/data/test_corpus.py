@@ -8,7 +8,7 @@ from data.conftest import Decoded, MakePairs, WriteCorpus
 from dragoman.data import encode, scan
 from dragoman.data.clean import is_copy, is_empty
 from dragoman.data.corpus import CleanConfig, DataConfig, SourceConfig, overlap, prepare
-from dragoman.data.text_hash import normalise
+from dragoman.data.hashes import normalise
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 

@@ -15,7 +15,7 @@ from data.damage import KINDS, copy_store, damage, files_of, make_earlier, make_
 from dragoman.data import hashed
 from dragoman.data.hashed import DamagedStore
 from dragoman.data.labelled.prepared import PreparedTask
-from dragoman.data.prepared import Prepared, mend, overlap, verify
+from dragoman.data.prepared import Prepared, mend, overlap, verify_prepared
 from dragoman.errors import UserError
 
 BLOCK = 512
@@ -64,7 +64,7 @@ def test_damage_is_never_taken_for_data(made: Made) -> None:
     for _ in range(CASES):
         what = damage(made.directory, rng)
         changed = any(not path.is_file() or path.read_bytes() != data for path, data in made.bytes.items())
-        assert bool(verify(made.directory)) == changed, what
+        assert bool(verify_prepared(made.directory)) == changed, what
         try:
             assert read_all(made.kind, made.directory) == made.contents, what
         except UserError as error:
@@ -84,12 +84,12 @@ def test_every_block_of_every_file_is_verified(made: Made) -> None:
             changed = bytearray(data)
             changed[min(at + 7, len(data) - 1)] ^= 1
             path.write_bytes(changed)
-            (found,) = verify(copy)
+            (found,) = verify_prepared(copy)
             assert path.name in found
             if path.name not in ("meta.json", "hashes"):
                 assert f"bytes {at:,} to {min(at + BLOCK, len(data)):,} are damaged" in found
         path.write_bytes(data)
-    assert verify(copy) == []
+    assert verify_prepared(copy) == []
 
 
 def test_neighbouring_damage_is_one_finding(stores: dict[str, Made]) -> None:
@@ -100,7 +100,7 @@ def test_neighbouring_damage_is_one_finding(stores: dict[str, Made]) -> None:
         data[block * BLOCK + 1] ^= 255
     path.write_bytes(data)
     (copy / "seen.src").unlink()
-    found = verify(copy)
+    found = verify_prepared(copy)
     assert len(found) == 3
     assert "seen.src: damaged: expected" in found[0] and "the file is missing" in found[0]
     assert f"{path}: bytes 512 to 2,048 are damaged" == found[1]
@@ -170,7 +170,7 @@ def test_a_disk_that_fails_is_not_damage(stores: dict[str, Made], monkeypatch: p
     with pytest.raises(UserError, match=r"bytes 0 to 512 cannot be read \(Input/output error\)") as found:
         store.src(0)
     assert not isinstance(found.value, DamagedStore)
-    assert "cannot be read" in verify(copy)[0]
+    assert "cannot be read" in verify_prepared(copy)[0]
 
 
 def test_what_is_no_file_does_not_block(made: Made) -> None:
@@ -178,11 +178,11 @@ def test_what_is_no_file_does_not_block(made: Made) -> None:
     for path in [*list(copy.iterdir())[::4], copy / "meta.json", copy / "hashes"]:
         path.rename(copy / "aside")
         os.mkfifo(path)
-        assert path.name in verify(copy)[0]
+        assert path.name in verify_prepared(copy)[0]
         with pytest.raises(UserError, match=path.name):
             read_all(made.kind, copy)
         (copy / "aside").rename(path)
-    assert not verify(copy)
+    assert not verify_prepared(copy)
 
 
 HOSTILE: dict[str, Any] = {
@@ -250,7 +250,7 @@ def test_what_somebody_has_made_up_is_refused(
             plain[name] = plain[name] | value if value and isinstance(value, dict) else value
 
     reseal(copy, edit)
-    assert verify(copy)
+    assert verify_prepared(copy)
     with pytest.raises(UserError):
         read_all(kind, copy)
 
@@ -275,7 +275,7 @@ def test_numbers_are_held_against_one_another(stores: dict[str, Made]) -> None:
         numbers[at] = value
         numbers.tofile(copy / name)
         make_earlier(copy)  # without hashes
-        assert name.split(".")[1] in verify(copy)[0], (name, at, value)
+        assert name.split(".")[1] in verify_prepared(copy)[0], (name, at, value)
         with pytest.raises(UserError, match="damaged"):
             read_all("pairs", copy)
 
@@ -290,7 +290,7 @@ def test_a_store_without_hashes_can_be_read(made: Made, caplog: pytest.LogCaptur
     assert caplog.messages == [
         f"{copy}: prepared by an earlier version, without hashes of all files: it cannot be verified"
     ]
-    assert verify(copy) == caplog.messages
+    assert verify_prepared(copy) == caplog.messages
 
 
 def test_a_damaged_store_without_hashes_gives_no_traceback(made: Made) -> None:
@@ -298,7 +298,7 @@ def test_a_damaged_store_without_hashes_gives_no_traceback(made: Made) -> None:
     for _ in range(CASES // 2):
         make_earlier(made.directory)
         damage(made.directory, rng)
-        assert verify(made.directory)
+        assert verify_prepared(made.directory)
         try:
             read_all(made.kind, made.directory)
         except UserError as error:
@@ -346,7 +346,7 @@ def test_damage_to_run_and_cache_is_told(stores: dict[str, Made]) -> None:
         DamagedStore, match=r"are damaged, and .+ does not have these data any more; give the"
     ):
         mend(run, twin.with_name("gone"))
-    assert verify(run)
+    assert verify_prepared(run)
 
 
 def test_overlap_reads_no_damaged_hashes(stores: dict[str, Made]) -> None:

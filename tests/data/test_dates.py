@@ -22,7 +22,7 @@ def written(locale: str, day: date) -> set[str]:
 
 @pytest.fixture(scope="module")
 def task() -> dates.DateTask:
-    return dates.generate(seed=3, train_size=20_000, valid_size=300, test_size=400)
+    return dates.draw_dates(seed=3, train_size=20_000, valid_size=300, test_size=400)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_texts_do_not_depend_on_the_order_of_loading() -> None:
 
 
 def test_same_seed_same_pairs(task: dates.DateTask) -> None:
-    assert dates.generate(3, 20_000, 300, 400) == task
-    assert dates.generate(4, 200, 30, 40).train != task.train[:200]
+    assert dates.draw_dates(3, 20_000, 300, 400) == task
+    assert dates.draw_dates(4, 200, 30, 40).train != task.train[:200]
 
 
 def test_sizes_and_no_source_text_twice(task: dates.DateTask) -> None:
@@ -176,7 +176,7 @@ def test_the_source_shows_day_and_year(task: dates.DateTask) -> None:
 
 def test_files(task: dates.DateTask, tmp_path) -> None:
     paths = dates.paths(tmp_path / "dates")
-    dates.write(paths, task)
+    dates.write_dates(paths, task)
     lines = paths["train"].read_text(encoding="utf-8").split("\n")
     assert [tuple(line.split("\t")) for line in lines[:-1]] == task.train
     assert len(paths["test_ways"].read_text(encoding="utf-8").split("\n")) == 401
@@ -187,7 +187,7 @@ def test_too_many_pairs_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> Non
     one = {"en": [date_ways.ways_of("en")[0]]}
     monkeypatch.setattr(dates, "split_ways", lambda: (one, {}))
     with pytest.raises(UserError, match=r"5000 pairs.*ask for fewer"):
-        dates.generate(1, train_size=10, valid_size=5000, test_size=0)
+        dates.draw_dates(1, train_size=10, valid_size=5000, test_size=0)
 
 
 def test_without_babel(monkeypatch: pytest.MonkeyPatch) -> None:

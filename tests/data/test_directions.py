@@ -10,10 +10,10 @@ from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.directions import Directions, parse_directions
 from dragoman.data.formats import read_pairs
-from dragoman.data.languages import corpora_by_direction, parts_of
-from dragoman.data.pairs import load_pairs_dropout
+from dragoman.data.languages import corpora_by_direction, corpora_in
 from dragoman.data.sampler import CorpusRange, tempered
 from dragoman.data.scan import balanced_texts, scan
+from dragoman.data.store import load_pairs_dropout
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
 from languages import LANGUAGES, SENTENCES, TRAINED, languages_config, write_languages
@@ -67,11 +67,13 @@ def test_a_directory_tells_its_parts_by_their_names(tmp_path: Path) -> None:
     for stem in ("train", "news", "dev", "test_2016"):
         write_languages(tmp_path, stem)
     (tmp_path / "README.md").write_text("", encoding="utf-8")
-    found = {part: sorted({Path(file).stem for file in files}) for part, files in parts_of(tmp_path).items()}
+    found = {
+        part: sorted({Path(file).stem for file in files}) for part, files in corpora_in(tmp_path).items()
+    }
     assert found == {"train": ["news", "train"], "valid": ["dev"], "test": ["test_2016"]}
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no corpus in it"):
-        parts_of(tmp_path / "empty")
+        corpora_in(tmp_path / "empty")
 
 
 def prepared_of(tmp_path: Path, **fields: object) -> Prepared:

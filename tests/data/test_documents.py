@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from data.document_samples import SAMPLES, shout, turn
 from dragoman.data.config import SourceConfig
 from dragoman.data.documents import SUFFIXES, open_document, parse_document
-from dragoman.data.documents.inline import Inline, fault, filled
+from dragoman.data.documents.inline import Inline, fault, written_unit
 from dragoman.data.documents.translate import translate_units
 from dragoman.data.documents.tree import parse_tree
 from dragoman.data.formats import read_pairs
@@ -127,10 +127,10 @@ def test_two_thousand_nestings() -> None:
             else:
                 inline.alone(f"[a{number}]")
         unit = inline.unit("", 1, str)
-        whole = filled(unit, unit.source, str)
+        whole = written_unit(unit, unit.source, str)
         (translation,) = turn([unit.source])
         assert unit.source.strip() == "" or fault(unit, translation) is None, unit.source
-        written = filled(unit, translation, str)
+        written = written_unit(unit, translation, str)
         codes = re.compile(r"\[[oca]\d+\]")
         assert sorted(codes.findall(written)) == sorted(codes.findall(whole))
 

@@ -21,9 +21,18 @@ from dragoman.data.clean import (
 )
 from dragoman.data.config import CleanConfig
 from dragoman.data.hashed import OutputFiles
-from dragoman.data.hashes import NumberWriter, contains, map_numbers, mark_repeats, write_sorted_set
+from dragoman.data.hashes import (
+    NumberWriter,
+    contains,
+    hash_pair,
+    hash_text,
+    map_numbers,
+    mark_repeats,
+    mix,
+    normalise,
+    write_sorted_set,
+)
 from dragoman.data.split import hold_out
-from dragoman.data.text_hash import hash_pair, hash_text, mix, normalise
 
 
 @pytest.mark.parametrize("partition", [1 << 21, 1000, 37])
@@ -97,7 +106,7 @@ def test_normalised_equality(one: str, other: str, same: bool) -> None:
 
 def test_hashes_are_the_same_in_every_process() -> None:
     assert hash_text("Grüße\u2028") == 0x9CA6A2FDABD696A7
-    code = "from dragoman.data.text_hash import hash_pair; print(hash_pair('a', 'b'))"
+    code = "from dragoman.data.hashes import hash_pair; print(hash_pair('a', 'b'))"
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code],

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.data.invent import Inventor, stems
+from dragoman.data.invent import Inventor, common_runs
 from dragoman.data.sampler import CorpusRange
 from dragoman.learning.translate import Pairs
 from dragoman.text.tokenizer import TokenizerConfig
@@ -24,8 +24,8 @@ def prepared(tmp_path: Path) -> Prepared:
 
 
 def test_stems_are_runs_that_both_sides_have() -> None:
-    assert stems(np.array([1, 2, 3, 4, 5, 9]), np.array([3, 4, 5, 7])) == [(2, 0, 3)]
-    assert stems(np.array([1, 2]), np.array([1, 2])) == []
+    assert common_runs(np.array([1, 2, 3, 4, 5, 9]), np.array([3, 4, 5, 7])) == [(2, 0, 3)]
+    assert common_runs(np.array([1, 2]), np.array([1, 2])) == []
 
 
 def test_real_pairs_come_first_and_invented_ones_are_alike_on_both_sides(prepared: Prepared) -> None:

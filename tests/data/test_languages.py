@@ -9,7 +9,7 @@ from dragoman.data.config import SourceConfig
 from dragoman.data.languages import languages_of
 from dragoman.errors import UserError
 from dragoman.text import identify as identification
-from dragoman.text.identify import identify, known_languages, language_of, load_model
+from dragoman.text.identify import identification_model, identify, known_languages, language_of
 
 TEXTS = {
     "en": "The book that you wanted is on the table.",
@@ -50,7 +50,7 @@ def test_the_numbers_are_those_of_py3langid() -> None:
     """Many texts at once, as py3langid tells them one by one."""
     langid = pytest.importorskip("py3langid.langid")
     reference = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
-    model = load_model()
+    model = identification_model()
     reference.set_languages(list(model.columns))
     texts = [*TEXTS.values(), "ICH BIN DA", "Ово је српски", "Ovo je srpski jezik"]
     for text, shares in zip(texts, model.probabilities(texts), strict=True):

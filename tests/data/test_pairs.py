@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dragoman.data.corpus import DataConfig, Prepared, SourceConfig, prepare
-from dragoman.data.pairs import load_pairs, load_pairs_dropout
+from dragoman.data.store import load_pairs, load_pairs_dropout
 from dragoman.text.tokenizer import TokenizerConfig
 
 

@@ -12,7 +12,7 @@ from dragoman.data.batch import PairBatch, unpadded
 from dragoman.data.config import DataConfig
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.memory import TranslationMemory, similarity
-from dragoman.data.pairs import load_pairs
+from dragoman.data.store import load_pairs
 from dragoman.data.terms import FoundTerm, TermLexicon, TermSources
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve

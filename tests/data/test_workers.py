@@ -9,7 +9,7 @@ import pytest
 from dragoman.data import encode, report, workers
 from dragoman.data.config import DataConfig
 from dragoman.data.corpus import prepare
-from dragoman.data.workers import open_workers, sides
+from dragoman.data.workers import open_workers, tokenizers_of
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
@@ -104,6 +104,6 @@ def test_one_tokenizer_for_both_sides_is_loaded_once(tmp_path: Path) -> None:
     for path in paths[:2]:
         Tokenizer.train(["a b c"], TokenizerConfig(vocab_size=300)).save(path)
     Tokenizer.train(["x y z z"], TokenizerConfig(vocab_size=300)).save(paths[2])
-    alike, apart = sides(paths[:2]), sides(paths[::2])
+    alike, apart = tokenizers_of(paths[:2]), tokenizers_of(paths[::2])
     assert alike["s"] is alike["t"]
     assert apart["s"].sha256 != apart["t"].sha256

@@ -9,7 +9,7 @@ import torch
 from battery.models import CASES, make
 from dragoman.data.alignment.links import pharaoh
 from dragoman.decode.alignment.aligner import links_of, members, words_by_words
-from dragoman.decode.alignment.attention import Look, ModelAligner, choose, lexical_score, source_attention
+from dragoman.decode.alignment.attention import Look, ModelAligner, best_look, lexical_score, source_attention
 from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
@@ -44,8 +44,8 @@ def test_every_model_shows_where_it_looked(name: str) -> None:
             np.testing.assert_allclose(rows[number].sum(axis=1), 1.0, atol=1e-5)
             (alone,) = source_attention(model, [(src, tgt)])[module]
             np.testing.assert_allclose(rows[number], alone, atol=1e-6)
-    look = choose(model, [])
-    assert look == choose(model, []) and (look is None) == (not found)
+    look = best_look(model, [])
+    assert look == best_look(model, []) and (look is None) == (not found)
 
 
 def test_the_weights_are_those_of_the_model() -> None:
@@ -130,7 +130,7 @@ def test_the_attention_that_is_chosen_aligns(copier: tuple[EncoderDecoder, Token
         hits = [(n, n) in links for row, links in zip(words, found, strict=True) for n in range(len(row))]
         return float(np.mean(hits))
 
-    chosen = choose(model, examples[:200])
+    chosen = best_look(model, examples[:200])
     assert chosen is not None
     modules = ("decoder.layers.0.cross_attention", "decoder.layers.1.cross_attention")
     by_look = {Look(name, read): right(Look(name, read)) for name in modules for read in (False, True)}

@@ -17,7 +17,7 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import never
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines.manifest import read_manifest
-from dragoman.evaluate.tune import tune, validation_pairs
+from dragoman.evaluate.tune import tune_search, validation_pairs
 from dragoman.learning import learning_of
 from dragoman.runs import corpus_job
 from dragoman.runs.corpus_job import CorpusTask, translate_corpus
@@ -157,7 +157,7 @@ def test_tuning_and_a_teacher_read_what_stands_before(make_run: MakeRun, tmp_pat
     run, prepared = make_run(2), make_run(2).prepared()
     sources, references = validation_pairs(prepared)
     assert any(SIGN in source for source in sources) and not any(SIGN in text for text in references)
-    found = tune(run.translator(device="cpu"), sources, references, beams=[1], alphas=[0.0, 1.0])
+    found = tune_search(run.translator(device="cpu"), sources, references, beams=[1], alphas=[0.0, 1.0])
     assert found.best == pytest.approx(100)
     text = write_text(run, tmp_path / "text")
     lines = text.parts[0].src.read_text(encoding="utf-8").split("\n")

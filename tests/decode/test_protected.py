@@ -8,7 +8,7 @@ import torch
 from dragoman.decode.alignment.aligner import Aligner
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.hypothesis import Hypothesis
-from dragoman.decode.translator.protected import task_of
+from dragoman.decode.translator.protected import alignment_task
 from dragoman.decode.translator.translator import Translator
 from dragoman.models import build
 from dragoman.models.base import Vocab
@@ -102,7 +102,7 @@ def test_words_are_looked_up_in_what_the_model_read_and_wrote() -> None:
     wrote = "cat the on"
     tokens = tuple(tokenizer.encode(wrote))
     placed = Hypothesis("{x} cat the {y} on", 0.0, 0.0, tokens, (), (), "stop", protection="placed")
-    task = task_of("the {y} cat {x}", placed, ALL_KINDS, aligner)
+    task = alignment_task("the {y} cat {x}", placed, ALL_KINDS, aligner)
     assert tokenizer.decode(task.src_ids) == "the cat"
     assert tuple(task.tgt_ids) == tokens
     assert ["the cat"[start:end] for start, end in task.src_words] == ["the", "", "cat", ""]
@@ -115,7 +115,7 @@ def test_a_text_that_is_not_what_the_model_wrote_is_read_anew() -> None:
     aligner = Unasked(tokenizer, tokenizer)
     cat = tuple(tokenizer.encode("cat"))
     other = Hypothesis("{x} mat", 0.0, 0.0, cat, (), (), "stop", protection="placed")
-    task = task_of("the {x}", other, ALL_KINDS, aligner)
+    task = alignment_task("the {x}", other, ALL_KINDS, aligner)
     assert tokenizer.decode(task.tgt_ids) == "{x} mat"
     assert tokenizer.decode(task.src_ids) == "the {x}"
     assert task.known == ()

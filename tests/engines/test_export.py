@@ -23,7 +23,7 @@ from dragoman.decode.translator.translator import Translator
 from dragoman.engines import export as export_module
 from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.engines.export import export_ctranslate2
-from dragoman.engines.manifest import MANIFEST, is_export, read_export, serialise
+from dragoman.engines.manifest import MANIFEST, is_export, manifest_bytes, read_export
 from dragoman.errors import UserError
 from dragoman.files import hash_file
 from dragoman.runs.directory import Run
@@ -80,7 +80,7 @@ def test_an_export_of_before_still_loads(
     (tmp_path / "tokenizer.json").write_bytes((exported / "dragoman_tokenizer.json").read_bytes())
     files = {path.name: hash_file(path) for path in tmp_path.iterdir()}
     old = replace(export, tokenizers=("tokenizer.json",), files=files)
-    (tmp_path / MANIFEST).write_bytes(serialise(old))
+    (tmp_path / MANIFEST).write_bytes(manifest_bytes(old))
     fast = CTranslate2Translator.open(tmp_path)
     assert fast.translate(unseen[:5]) == ours.translate(unseen[:5])
     prefixed = [hypotheses[0].text for hypotheses in fast.hypotheses(unseen[:2], prefixes=["AB", "AB"])]

@@ -18,7 +18,7 @@ from dragoman.checkpoint.model import LoadedModel
 from dragoman.cli.main import app
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
-from dragoman.engines.manifest import verify
+from dragoman.engines.manifest import verify_export
 from dragoman.engines.onnx_export import export_onnx
 from dragoman.engines.onnx_model import OnnxTranslator
 from dragoman.errors import UserError
@@ -108,7 +108,7 @@ def test_the_layout_that_optimum_loads(out: Path, loaded: LoadedModel) -> None:
     config = json.loads((out / "config.json").read_text("utf-8"))
     assert config["vocab_size"] == loaded.tgt_tokenizer.size
     assert config["d_model"] % config["decoder_attention_heads"] == 0
-    assert verify(out) == []
+    assert verify_export(out) == []
     path = out.parent / "changed"
     path.mkdir()
     for file in out.rglob("*"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from decode.test_protected import texts as marked_texts
-from dragoman.decode.alignment.attention import choose, source_attention
+from dragoman.decode.alignment.attention import best_look, source_attention
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines.ctranslate2 import CTranslate2Translator
@@ -65,7 +65,7 @@ def test_the_rest_of_a_list_stays_beside_what_was_made_anew(both: Both, texts: l
 
 def test_the_attention_is_the_one_that_aligns(both: Both, texts: list[str]) -> None:
     ours, fast = both
-    look = choose(ours.model, ours.aligner.examples())
+    look = best_look(ours.model, ours.aligner.examples())
     assert look is not None and fast.aligner.when_read == look.when_read  # type: ignore[attr-defined]
     ids = ours.src_tokenizer.encode_batch(texts)
     pairs = [*zip(ids, ids[::-1], strict=True), (ids[0], [])]

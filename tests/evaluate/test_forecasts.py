@@ -14,7 +14,7 @@ from dragoman.evaluate.forecasts import (
     baselines_for,
     by_channel,
     fit_linear,
-    linear,
+    linear_forecast,
     naive,
     report,
     seasonal_naive,
@@ -41,11 +41,11 @@ def test_the_linear_baseline_is_least_squares() -> None:
     mean = whole[:, :6].mean(axis=1, keepdims=True)
     expected = np.linalg.lstsq(whole[:, :6] - mean, whole[:, 6:] - mean, rcond=None)[0]
     said = (whole[:, :6] - mean) @ expected + mean
-    np.testing.assert_allclose(linear(whole[:, :6], weights), said, atol=1e-3)
+    np.testing.assert_allclose(linear_forecast(whole[:, :6], weights), said, atol=1e-3)
     steps = np.arange(200.0)
     waves = np.stack([np.sin(steps / 3), 2 + np.cos(steps / 3)], axis=1)
     weights = fit_linear(waves[:150], 24, 5)
-    np.testing.assert_allclose(linear(waves[160:184].T, weights), waves[184:189].T, atol=1e-2)
+    np.testing.assert_allclose(linear_forecast(waves[160:184].T, weights), waves[184:189].T, atol=1e-2)
 
 
 def test_a_season_is_found() -> None:

@@ -8,7 +8,7 @@ from sacrebleu.metrics.bleu import BLEU
 from dragoman.errors import UserError
 from dragoman.evaluate.lengths import (
     choose_edges,
-    compare,
+    compare_by_length,
     interval,
     make_buckets,
     paired_bootstrap,
@@ -94,7 +94,7 @@ def test_equal_lengths_and_blank_lines_are_one_bucket() -> None:
 def test_scores_are_those_of_sacrebleu_on_the_subset() -> None:
     assert [len(bucket.places) for bucket in BUCKETS] == [12, 16, 16]
     for metric, expected in (("bleu", sacrebleu.corpus_bleu), ("chrf", sacrebleu.corpus_chrf)):
-        found = compare({"good": GOOD, "bad": BAD}, REFERENCES, BUCKETS, metric=metric)
+        found = compare_by_length({"good": GOOD, "bad": BAD}, REFERENCES, BUCKETS, metric=metric)
         for run, texts in zip(found.runs, (GOOD, BAD), strict=True):
             assert run.overall["bleu"].value == sacrebleu.corpus_bleu(texts, [REFERENCES]).score
             assert run.overall["chrf"].value == sacrebleu.corpus_chrf(texts, [REFERENCES]).score
@@ -106,7 +106,9 @@ def test_scores_are_those_of_sacrebleu_on_the_subset() -> None:
 
 
 def test_intervals_hold_the_score_and_are_the_same_again() -> None:
-    first, again = (compare({"good": GOOD, "bad": BAD}, REFERENCES, BUCKETS, bootstrap=100) for _ in range(2))
+    first, again = (
+        compare_by_length({"good": GOOD, "bad": BAD}, REFERENCES, BUCKETS, bootstrap=100) for _ in range(2)
+    )
     assert first == again
     for run in first.runs:
         for bucket, score in zip(BUCKETS, run.by_length, strict=True):
@@ -127,7 +129,7 @@ def test_intervals_hold_the_score_and_are_the_same_again() -> None:
 
 
 def test_significance_against_the_first_run() -> None:
-    found = compare({"good": GOOD, "same": GOOD, "bad": BAD}, REFERENCES, BUCKETS, bootstrap=200)
+    found = compare_by_length({"good": GOOD, "same": GOOD, "bad": BAD}, REFERENCES, BUCKETS, bootstrap=200)
     good, same, bad = found.runs
     assert good.p_value is None
     assert same.p_value == 1.0
@@ -136,7 +138,7 @@ def test_significance_against_the_first_run() -> None:
 
 
 def test_the_rows_hold_every_figure() -> None:
-    found = compare({"good": GOOD, "bad": BAD}, REFERENCES, BUCKETS, bootstrap=50)
+    found = compare_by_length({"good": GOOD, "bad": BAD}, REFERENCES, BUCKETS, bootstrap=50)
     header, *rows = found.rows()
     table = [dict(zip(header, row, strict=True)) for row in rows]
     assert len(table) == 2 * (2 + len(BUCKETS))
@@ -152,6 +154,6 @@ def test_the_rows_hold_every_figure() -> None:
 
 def test_bad_input_is_named() -> None:
     with pytest.raises(UserError, match=r"2 translations.*44 references"):
-        compare({"good": GOOD, "short": GOOD[:2]}, REFERENCES, BUCKETS)
+        compare_by_length({"good": GOOD, "short": GOOD[:2]}, REFERENCES, BUCKETS)
     with pytest.raises(UserError, match=r"tokenize.*'moses'"):
-        compare({"good": GOOD}, REFERENCES, BUCKETS, tokenize="moses")
+        compare_by_length({"good": GOOD}, REFERENCES, BUCKETS, tokenize="moses")

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.errors import UserError
-from dragoman.evaluate.mistakes import by_known_words, by_length, find_kinds, sentence_scores
+from dragoman.evaluate.mistakes import by_known_words, find_kinds, sentence_scores, slices_by_length
 
 
 @pytest.mark.parametrize(
@@ -41,15 +41,15 @@ def test_scores_of_sentences() -> None:
 
 def test_thirds_by_words_or_by_characters() -> None:
     sources = [" ".join("w" * count) for count in (1, 2, 3, 4, 5, 6)]
-    found = by_length(sources, [60, 50, 40, 30, 20, 10])
+    found = slices_by_length(sources, [60, 50, 40, 30, 20, 10])
     assert [(each.name, each.sentences, each.score) for each in found] == [
         ("0–2 words", 2, 55),
         ("3–4 words", 2, 35),
         ("5–6 words", 2, 15),
     ]
-    found = by_length(["a", "bb", "ccc"], [3, 2, 1])
+    found = slices_by_length(["a", "bb", "ccc"], [3, 2, 1])
     assert [each.name for each in found] == ["0–1 characters", "2–2 characters", "3–3 characters"]
-    assert [each.sentences for each in by_length(["a b"] * 5, [1.0] * 5)] == [5]
+    assert [each.sentences for each in slices_by_length(["a b"] * 5, [1.0] * 5)] == [5]
 
 
 def test_new_words() -> None:

@@ -9,7 +9,7 @@ import matplotlib
 import pytest
 
 from dragoman.errors import UserError
-from dragoman.evaluate.lengths import Comparison, compare, make_buckets
+from dragoman.evaluate.lengths import Comparison, compare_by_length, make_buckets
 from dragoman.evaluate.plot import COLOURS, draw_lengths
 
 REFERENCES = [
@@ -24,7 +24,7 @@ def comparison(bootstrap: int = 20, labels: list[str] = LABELS) -> Comparison:
         for n in range(len(labels))
     ]
     buckets = make_buckets([len(text.split()) for text in REFERENCES], [10, 20])
-    return compare(dict(zip(labels, texts, strict=True)), REFERENCES, buckets, bootstrap=bootstrap)
+    return compare_by_length(dict(zip(labels, texts, strict=True)), REFERENCES, buckets, bootstrap=bootstrap)
 
 
 def png_chunks(data: bytes) -> dict[bytes, bytes]:
@@ -74,8 +74,8 @@ def test_every_run_has_its_own_colour_and_bars_only_with_a_bootstrap() -> None:
 def test_the_axis_begins_at_zero_where_scores_come_near_it() -> None:
     buckets = make_buckets([len(text.split()) for text in REFERENCES], [10, 20])
     right, wrong = list(REFERENCES), ["nothing of it"] * len(REFERENCES)
-    far = draw_lengths(compare({"right": right, "wrong": wrong}, REFERENCES, buckets))
-    near = draw_lengths(compare({"right": right, "again": right}, REFERENCES, buckets))
+    far = draw_lengths(compare_by_length({"right": right, "wrong": wrong}, REFERENCES, buckets))
+    near = draw_lengths(compare_by_length({"right": right, "again": right}, REFERENCES, buckets))
     assert "0" in svg_texts(far["svg"])
     assert "0" not in svg_texts(near["svg"])
 

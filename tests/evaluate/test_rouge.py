@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dragoman.errors import UserError
-from dragoman.evaluate.lengths import compare, make_buckets, paired_bootstrap
-from dragoman.evaluate.metrics import SCORES, corpus_metrics, further_score
-from dragoman.evaluate.rouge import Rouge
+from dragoman.evaluate.lengths import compare_by_length, make_buckets, paired_bootstrap
+from dragoman.evaluate.metrics import SCORES, Rouge, corpus_metrics, further_score
 
 rouge_scorer = pytest.importorskip("rouge_score.rouge_scorer")
 
@@ -48,7 +47,9 @@ def test_the_interval_is_that_of_resampled_sentences() -> None:
 
 def test_runs_are_compared_by_it() -> None:
     buckets = make_buckets([1] * 6 + [9] * 6, [5])
-    found = compare({"a": HYPOTHESES, "b": REFERENCES}, REFERENCES, buckets, metric="rouge", bootstrap=100)
+    found = compare_by_length(
+        {"a": HYPOTHESES, "b": REFERENCES}, REFERENCES, buckets, metric="rouge", bootstrap=100
+    )
     assert [metric.name for metric in found.runs[1].overall.values()] == ["BLEU", "chrF2", "ROUGE-L"]
     assert [metric.value for metric in found.runs[1].by_length] == [100.0, 100.0]
     assert found.runs[1].p_value == paired_bootstrap(HYPOTHESES, REFERENCES, REFERENCES, "rouge", samples=100)

@@ -8,7 +8,7 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import bleu, chrf
-from dragoman.evaluate.tune import translate_by, tune
+from dragoman.evaluate.tune import translate_by, tune_search
 from letters import letters_translator
 
 ALPHAS = (0.0, 0.6, 2.0)
@@ -58,7 +58,7 @@ def test_the_choice_is_that_of_brute_force(
         for alpha in ALPHAS:
             search = replace(start, beam=beam, alpha=alpha)
             expected[beam, alpha] = score(translator.translate(TEXTS, search=search), REFERENCES)
-    found = tune(
+    found = tune_search(
         translator,
         TEXTS,
         REFERENCES,
@@ -76,6 +76,8 @@ def test_the_choice_is_that_of_brute_force(
 
 def test_other_methods_are_refused(translator: Translator) -> None:
     with pytest.raises(UserError, match=r"search\.method: .* not sample"):
-        tune(translator, TEXTS, REFERENCES, beams=[1], alphas=[1.0], search=SearchConfig(method="sample"))
+        tune_search(
+            translator, TEXTS, REFERENCES, beams=[1], alphas=[1.0], search=SearchConfig(method="sample")
+        )
     with pytest.raises(UserError, match="8 translations cannot be held against 1"):
-        tune(translator, TEXTS, ["x"], beams=[1], alphas=[1.0])
+        tune_search(translator, TEXTS, ["x"], beams=[1], alphas=[1.0])

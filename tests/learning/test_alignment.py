@@ -9,8 +9,7 @@ import torch
 from battery.models import CASES, make
 from dragoman.data.batch import PairBatch, PieceLinks, collate
 from dragoman.errors import UserError
-from dragoman.learning.cross_entropy import CrossEntropy
-from dragoman.learning.guided import GuidedAlignment, alignment_loss
+from dragoman.learning.cross_entropy import CrossEntropy, GuidedAlignment, alignment_loss
 from dragoman.models import build
 from dragoman.models.base import AlignmentGuide, EncoderDecoder, Vocab, source_attentions
 from dragoman.models.transformer import TransformerConfig

@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from dragoman.errors import UserError
-from dragoman.models import build
+from dragoman.models import build, chosen_config
 from dragoman.models.base import Vocab
 from dragoman.models.gpt import GptConfig
 from dragoman.models.markov import MarkovConfig
-from dragoman.models.presets import chosen_config
 from dragoman.models.transformer import TransformerConfig
 from dragoman.models.vit import VitConfig, vit
 

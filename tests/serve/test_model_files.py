@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.translators import open_translator
+from dragoman.cli.translators import open_directed
 from dragoman.errors import UserError
 from dragoman.serve.service import Served, Service
 from dragoman.training.api import train
@@ -44,7 +44,7 @@ def removed(path: Path) -> None:
 @pytest.mark.parametrize("damage", [emptied, other_bytes, removed])
 def test_the_model_that_was_loaded_goes_on(model: Path, damage: Callable[[Path], None]) -> None:
     files = {path: path.read_bytes() for path in model.rglob("*") if path.is_file()}
-    opened = open_translator(model, [], "best", "cpu")
+    opened = open_directed(model, [], "best", "cpu")
     service = Service([Served(opened.languages, opened.translator)])
     source, target = opened.languages
     asked = {"source": source, "target": target}
@@ -60,8 +60,8 @@ def test_the_model_that_was_loaded_goes_on(model: Path, damage: Callable[[Path],
                 if path.name not in ("model.bin", "model.safetensors"):
                     path.write_bytes(data)
             with pytest.raises(UserError, match=r"model\.(bin|safetensors)"):
-                open_translator(model, [], "best", "cpu")
+                open_directed(model, [], "best", "cpu")
     finally:
         for path, data in files.items():
             path.write_bytes(data)
-    assert len(open_translator(model, [], "best", "cpu").translator.translate(TEXTS)) == len(TEXTS)
+    assert len(open_directed(model, [], "best", "cpu").translator.translate(TEXTS)) == len(TEXTS)

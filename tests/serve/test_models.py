@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dragoman.cli.main import app
-from dragoman.cli.served_models import _Ear, open_model, other_run, stop_in, without_prompt
+from dragoman.cli.served_models import _Ear, open_model, run_without_translation, stop_in, without_prompt
 from dragoman.data.labelled.example import Example
 from dragoman.decode.search.config import SampleSearch
 from dragoman.decode.translator.generate import Prompt
@@ -60,7 +60,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(runs: Path) -> Iterator[httpx.Client]:
-    found = [other_run(runs / name) for name in ("gpt", "t5", "labels")]
+    found = [run_without_translation(runs / name) for name in ("gpt", "t5", "labels")]
     models = Models([open_model(run, "best", "cpu") for run in found if run], Limits(), Metrics())
     with in_a_thread(None, models=models) as address, httpx.Client(base_url=address, timeout=300) as client:
         yield client

@@ -11,7 +11,7 @@ from dragoman.text.beside import (
     TERM_PIECES,
     BesideTokenizer,
     knows,
-    pieces_of,
+    pieces_in,
     with_similar,
     with_terms,
 )
@@ -117,7 +117,7 @@ def test_the_pieces_of_a_span_are_those_that_have_something_of_it(kind: str, mar
         places = offsets(tokenizer, ids)
         solid = [place for place, letter in enumerate(text) if letter != " "]
         spans = [(start, end + 1) for start in solid for end in solid if start <= end]
-        for (first, behind), (start, end) in zip(pieces_of(tokenizer, ids, text, spans), spans, strict=True):
+        for (first, behind), (start, end) in zip(pieces_in(tokenizer, ids, text, spans), spans, strict=True):
             inside = [n for n, (begin, close) in enumerate(places) if close > start and begin < end]
             assert (first, behind) == (inside[0], inside[-1] + 1)
-    assert pieces_of(tokenizer, [], "", []) == []
+    assert pieces_in(tokenizer, [], "", []) == []

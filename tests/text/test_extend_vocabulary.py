@@ -8,7 +8,7 @@ from dragoman.errors import UserError
 from dragoman.text.bpe import merging
 from dragoman.text.extend_vocabulary import extended, origins
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
-from dragoman.text.tokenizer_file import read
+from dragoman.text.tokenizer_file import read_vocabulary_file
 
 OLD = ["the man sleeps in the house", "the woman sleeps", "a man in the street <here>"] * 3
 NEW = ["žena spí v domě", "muž spí", "žena jde domů, muž jde s ní"] * 3
@@ -28,7 +28,7 @@ def test_old_pieces_stay_and_text_comes_back(tmp_path, kind: str, mark: str) -> 
     for text in (*OLD, *NEW, "цт <to:cs> <0x41> ▁"):
         assert after.decode(after.encode(text)) == text
     after.save(tmp_path / "tokenizer.json")  # the file's own checks: order of pieces, merges, alphabet
-    assert read(tmp_path / "tokenizer.json") == after.vocabulary
+    assert read_vocabulary_file(tmp_path / "tokenizer.json") == after.vocabulary
     new = len(after.vocabulary.pieces) - len(before.vocabulary.pieces)
     assert new == 1 if kind == "byte" else 1 < new <= 61
     if kind in ("bpe", "word"):

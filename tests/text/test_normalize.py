@@ -3,7 +3,7 @@ import unicodedata
 import pytest
 
 from dragoman.errors import UserError
-from dragoman.text.normalize import nfc
+from dragoman.text.segment import nfc
 
 
 def test_it_is_nfc_and_nothing_else():

@@ -11,7 +11,7 @@ from tokenizers import normalizers
 
 from dragoman.errors import UserError
 from dragoman.text.charsmap import check_charsmap
-from dragoman.text.published_tokenizer import Published, PublishedTokenizer, serialise
+from dragoman.text.published_tokenizer import Published, PublishedTokenizer, published_bytes
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizer_file import sealed
 from dragoman.text.tokenizer_json import renumbered
@@ -130,7 +130,7 @@ def test_every_value_replaced_removed_or_doubled(name: str) -> None:
 def test_a_stored_file_that_was_sealed_again(name: str, tmp_path: Path) -> None:
     """The same with our own file around it: what `Tokenizer.load` reads."""
     path = tmp_path / "tokenizer.json"
-    good = json.loads(serialise(tokenizer(LIBRARIES[name]).published))
+    good = json.loads(published_bytes(tokenizer(LIBRARIES[name]).published))
     good.pop("checksum")
     refused = 0
     for place in nodes(good):
@@ -256,7 +256,7 @@ def test_many_pieces_take_no_memory() -> None:
 
 @pytest.mark.parametrize("size", [10**9, 2, -1, True, 6.0, "6", None])
 def test_the_size_of_a_stored_file(size: Any, tmp_path: Path) -> None:
-    good = json.loads(serialise(tokenizer(LIBRARIES["bpe"]).published))
+    good = json.loads(published_bytes(tokenizer(LIBRARIES["bpe"]).published))
     good.pop("checksum")
     (tmp_path / "tokenizer.json").write_bytes(sealed({**good, "size": size}))
     with pytest.raises(UserError, match=r"tokenizer\.json: not a sound tokenizer file: size: expected"):

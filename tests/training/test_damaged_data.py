@@ -8,7 +8,7 @@ import pytest
 
 from data.damage import make_earlier
 from dragoman.data.cache import CACHE
-from dragoman.data.prepared import verify
+from dragoman.data.prepared import verify_prepared
 from dragoman.errors import UserError
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
@@ -61,14 +61,14 @@ def test_damage_to_a_run_alone_is_mended_on_resume(
     (told,) = caplog.messages
     assert "train.src.ids: bytes 0 to" in told
     assert "replaced by the same data of" in told
-    assert verify(stopped.directory / "data") == []
+    assert verify_prepared(stopped.directory / "data") == []
 
 
 def test_damage_to_run_and_cache_is_refused_and_mended_by_training_again(
     whole: Run, stopped: Run, plain: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     damage(stopped.directory / "data" / "train.tgt.offsets")
-    assert verify(stopped.directory.parent / CACHE / stopped.fingerprint)  # it is the same file
+    assert verify_prepared(stopped.directory.parent / CACHE / stopped.fingerprint)  # it is the same file
     before = stopped.last
     with pytest.raises(
         UserError, match=r"train\.tgt\.offsets: bytes .* are damaged, and the same data in .+"

@@ -55,7 +55,7 @@ def test_it_is_not_done_twice(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
     timed = Timed(monkeypatch, update=4.0)
     run = make_run(*BUDGET, train=False)
     timed.train(run)
-    monkeypatch.setattr(finish, "tune", lambda *_, **__: pytest.fail("the search was tuned again"))
+    monkeypatch.setattr(finish, "tune_search", lambda *_, **__: pytest.fail("the search was tuned again"))
     timed.train(run)
     (run.directory / "tuning.json").unlink()
     with pytest.raises(BaseException, match="tuned again"):

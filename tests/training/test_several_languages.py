@@ -15,7 +15,7 @@ from dragoman.decode.rules.constraints import FREE
 from dragoman.decode.search.job import never
 from dragoman.engines.export import export_ctranslate2
 from dragoman.errors import UserError
-from dragoman.evaluate.tune import tune, validation_openings, validation_pairs
+from dragoman.evaluate.tune import tune_search, validation_openings, validation_pairs
 from dragoman.learning import learning_of
 from dragoman.runs.directory import Run
 from dragoman.serve.app import Options
@@ -120,7 +120,7 @@ def test_the_search_is_tuned_with_each_sentence_in_its_direction(run: Run) -> No
     openings = validation_openings(run.prepared())
     assert len(set(openings)) == len(LANGUAGES)
     whole = run.translator(device="cpu", undirected=True)
-    found = tune(whole, sources, references, beams=[1], alphas=[1.0], metric="chrf", openings=openings)
+    found = tune_search(whole, sources, references, beams=[1], alphas=[1.0], metric="chrf", openings=openings)
     own = whole.by_opening(sources, openings, lambda each, texts: each.translate(texts, search=found.chosen))
     assert found.translations[1, 1.0] == own
 

@@ -126,8 +126,8 @@ def same_model(described: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _completed(described: Mapping[str, Any]) -> dict[str, Any]:
     config = from_dict(config_class(str(described["kind"])), described["config"], "model")
-    own = {_HEAD: to_dict(_head_of(described))} if _HEAD in described else {}
-    return {**described, "config": to_dict(config), **own}
+    head = {_HEAD: to_dict(_head_of(described))} if _HEAD in described else {}
+    return {**described, "config": to_dict(config), **head}
 
 
 def _head_of(described: Mapping[str, Any]) -> HeadConfig:
@@ -225,15 +225,15 @@ def load_model(run: Path, device: torch.device | str = "cpu", which: str = "best
 
 def load_network(run: Path, device: torch.device | str = "cpu", which: str = "best") -> LoadedNetwork:
     """Load the network of any run, including encoders such as BERT."""
-    found = find_checkpoint(run, which)
+    chosen = find_checkpoint(run, which)
     src, tgt = load_tokenizers(run)
     try:
-        check_tokenizers(run, found.state, src, tgt)
-        _check_vocab(found, src, tgt)
-        model = build_with(found.state["model"], loaded_weights(found), found.path, folded=True)
+        check_tokenizers(run, chosen.state, src, tgt)
+        _check_vocab(chosen, src, tgt)
+        model = build_with(chosen.state["model"], loaded_weights(chosen), chosen.path, folded=True)
     except (KeyError, TypeError, AttributeError):
-        raise UserError(f"{found.path / checkpoint.STATE}: it does not describe a model") from None
-    return LoadedNetwork(model.to(device).eval(), src, tgt, found.name, found.state)
+        raise UserError(f"{chosen.path / checkpoint.STATE}: it does not describe a model") from None
+    return LoadedNetwork(model.to(device).eval(), src, tgt, chosen.name, chosen.state)
 
 
 def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
@@ -243,9 +243,9 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
         raise UserError(f"{run}: there is no trained model here (a run directory holds '{CHECKPOINTS}')")
     best = read_best(run) if which == "best" else None
     if best is not None:
-        found = checkpoint.load(root / Path(best["name"]).name)
-        _refuse_other_best(run, best, found)
-        return found
+        best_checkpoint = checkpoint.load(root / Path(best["name"]).name)
+        _refuse_other_best(run, best, best_checkpoint)
+        return best_checkpoint
     if which in ("best", "last"):  # not validated yet: use the last one
         last = checkpoint.newest(root)
         if which == "best":
@@ -313,14 +313,14 @@ def _assembled(network: Network, described: Mapping[str, Any], folded: bool) -> 
     return model
 
 
-def loaded_weights(found: checkpoint.Checkpoint, device: torch.device | str = "cpu") -> dict[str, Tensor]:
+def loaded_weights(chosen: checkpoint.Checkpoint, device: torch.device | str = "cpu") -> dict[str, Tensor]:
     """The weights of a checkpoint for inference, with LoRA matrices merged."""
-    tensors = found.read(str(found.state["weights"]), device)
-    lora = _lora_of(found.state["model"])
+    tensors = chosen.read(str(chosen.state["weights"]), device)
+    lora = _lora_of(chosen.state["model"])
     return dict(tensors) if lora is None else folded_tensors(tensors, lora.rank, lora.alpha)
 
 
 def own_pairs(model: nn.Module) -> dict[str, Tensor]:
     """The LoRA matrices of a model by name. The model that a run starts from has none."""
-    own = model_tensors(model)
-    return {name: own[name] for name in pair_names(model)}
+    tensors = model_tensors(model)
+    return {name: tensors[name] for name in pair_names(model)}

@@ -40,13 +40,13 @@ def align(
     """
     from dragoman.cli.output import open_output
     from dragoman.cli.texts import chunks
-    from dragoman.cli.translators import open_translator
+    from dragoman.cli.translators import open_directed
     from dragoman.data.alignment.links import pharaoh
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate.alignment import read_gold, score_alignments
 
-    opened = open_translator(run, (), checkpoint, device, "float32", to, source, zero_shot)
+    opened = open_directed(run, (), checkpoint, device, "float32", to, source, zero_shot)
     pairs = read_pairs(SourceConfig(tuple(files)), *opened.languages)
     right = None if gold is None else read_gold(gold, gold_first)
     aligner = opened.translator.aligner

@@ -35,8 +35,8 @@ def back_translate(
         raise UserError("--sample: a sample has no beam; leave out --beam")
     if tag != tag.strip() or not tag.isprintable():
         raise UserError(f"--tag: expected printable text without spaces around it, found {tag!r}")
-    from dragoman.cli.searching import with_changes
     from dragoman.cli.synthetic import corpus_progress, tell
+    from dragoman.cli.translators import with_changes
     from dragoman.data.formats import read_lines
     from dragoman.files import hash_file
     from dragoman.runs.corpus_job import CorpusTask, identity, translate_corpus

@@ -39,8 +39,8 @@ def chat(
 
     Type a turn and press Enter; /new forgets what was said. From a pipe, every line is a turn.
     """
-    from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import input_lines
+    from dragoman.cli.translators import with_changes
     from dragoman.decode.search.config import SampleSearch
     from dragoman.runs.directory import Run
 

@@ -80,8 +80,7 @@ def compare(
         raise missing_extra("matplotlib", "plots", "drawing a picture")
     from dragoman.cli.output import output_stem, write_beside
     from dragoman.cli.overlap import warn_of_overlap
-    from dragoman.cli.searching import with_changes
-    from dragoman.cli.translators import open_translator
+    from dragoman.cli.translators import open_directed, with_changes
     from dragoman.data.contexts import in_their_documents
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate import lengths
@@ -96,7 +95,7 @@ def compare(
         return
     further = [metric.value] if metric.value in FURTHER else []
     make_scorers(tokenize, further=further)  # a wrong name or a missing package is told now
-    opened = (open_translator(directory, (), checkpoint, device) for directory in directories)
+    opened = (open_directed(directory, (), checkpoint, device) for directory in directories)
     first = next(opened)  # the others follow one by one
     source = chosen_test(directories[0], first.run, files)
     pairs = list(read_pairs(source, *first.languages))
@@ -111,12 +110,12 @@ def compare(
         searches.add(search)
         typer.echo(f"{name}: {directory}, {search.summary}")
         asked = [src for src, _ in in_their_documents(pairs, own.translator.context, blank=True)]
-        hypotheses[name] = translate(own.translator, search, asked, batch_tokens)
+        hypotheses[name] = translated_texts(own.translator, search, asked, batch_tokens)
         if own.run is not None:
             warn_of_overlap(own.run, sources, references)
     if len(searches) > 1:
         typer.echo("warning: the runs search in different ways; --beam and --alpha make them equal", err=True)
-    found = lengths.compare(
+    found = lengths.compare_by_length(
         hypotheses,
         references,
         buckets,
@@ -201,7 +200,7 @@ def parse_edges(text: str | None) -> list[int] | None:
         raise UserError(f"--edges: expected whole numbers as in 5,10,15,20, found '{text}'") from None
 
 
-def translate(
+def translated_texts(
     translator: "BaseTranslator", search: "SearchConfig", sources: list[str], batch_tokens: int | None
 ) -> list[str]:
     from dragoman.cli.progress import progress_bar
@@ -231,9 +230,14 @@ def print_table(found: "Comparison", title: str) -> None:
     ]
     for number, run in enumerate(found.runs):
         chance = "" if run.p_value is None else f"{run.p_value:.3f}"
-        scores = [shown(metric) for metric in run.overall.values()]
+        scores = [metric_text(metric) for metric in run.overall.values()]
         rows.append(
-            [run.label, *scores, chance or ("first" if number == 0 else "–"), *map(shown, run.by_length)]
+            [
+                run.label,
+                *scores,
+                chance or ("first" if number == 0 else "–"),
+                *map(metric_text, run.by_length),
+            ]
         )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
@@ -245,5 +249,5 @@ def print_table(found: "Comparison", title: str) -> None:
         typer.echo(f"  {metric.name:6} {metric.signature}")
 
 
-def shown(metric: "Metric") -> str:
+def metric_text(metric: "Metric") -> str:
     return f"{metric.value:.1f}" + ("" if metric.half_width is None else f" ± {metric.half_width:.1f}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dragoman.errors import UserError
-from dragoman.text.normalize import one_line
+from dragoman.text.segment import one_line
 
 if TYPE_CHECKING:
     from dragoman.cli.translators import Opened

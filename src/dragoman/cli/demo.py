@@ -55,8 +55,8 @@ def demo(
     console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print("Dates as people write them, in 41 languages, into ISO 8601:")
     console.print(f"    {SHOWN[0]}  →  2026-05-09\n")
-    task = dates.generate(seed, train_size=100_000, valid_size=500, test_size=1000)
-    dates.write(files, task)
+    task = dates.draw_dates(seed, train_size=100_000, valid_size=500, test_size=1000)
+    dates.write_dates(files, task)
     display = make_display(quiet=False)
     try:
         plan = make_plan([config], display, out=out)

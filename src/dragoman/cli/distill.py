@@ -44,8 +44,8 @@ def distill(
     The training text of the first teacher is translated into OUT-corpus, then the student is trained in
     OUT. If it is interrupted, the same command continues where it stopped.
     """
-    from dragoman.cli.searching import with_changes
     from dragoman.cli.synthetic import corpus_progress, tell
+    from dragoman.cli.translators import with_changes
     from dragoman.files import beside
     from dragoman.models.presets import PRESETS, unknown_preset
     from dragoman.runs.corpus_job import identity

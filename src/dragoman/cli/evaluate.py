@@ -78,13 +78,12 @@ def evaluate(
     from dragoman.cli.clustered import cluster_at
     from dragoman.cli.overlap import warn_of_overlap
     from dragoman.cli.progress import progress_bar
-    from dragoman.cli.searching import with_changes
-    from dragoman.cli.translators import Asked, open_undirected
+    from dragoman.cli.translators import Asked, open_undirected, with_changes
     from dragoman.data.contexts import in_their_documents
     from dragoman.data.directions import direction_name
     from dragoman.data.formats import read_pairs
     from dragoman.data.formats.detect import detect_format, stem_of
-    from dragoman.evaluate.testset import evaluate as evaluate_on
+    from dragoman.evaluate.testset import evaluate_testset as evaluate_on
     from dragoman.text.context import sentence_of
 
     files = [*(files or []), *(test or [])]
@@ -215,13 +214,13 @@ def _tests_by_direction(
 ) -> "list[SourceConfig]":
     """The test sets of the chosen directions; of all that were trained, and with `zero_shot` of all."""
     from dragoman.data.directions import parse_directions
-    from dragoman.data.languages import corpora_by_direction, languages_told, parts_of
+    from dragoman.data.languages import corpora_by_direction, corpora_in, languages_told
 
     tests = named
     if files:
         given: list[str] = []
         for file in files:
-            given += parts_of(Path(file))["test"] if Path(file).is_dir() else [file]
+            given += corpora_in(Path(file))["test"] if Path(file).is_dir() else [file]
         tests = corpora_by_direction(given)
     if directions is not None:
         chosen = parse_directions(directions, map(languages_told, tests))
@@ -259,7 +258,7 @@ def _write(run: Path, title: str, found: "Evaluation", files: list[str], others:
     import json
 
     from dragoman.files import explained, make_directories, replace_file
-    from dragoman.text.normalize import one_line
+    from dragoman.text.segment import one_line
 
     directory = run / "evaluation" / title
     lines = map(one_line, found.hypotheses)
@@ -293,7 +292,7 @@ def _print(title: str, found: "Evaluation", directory: Path) -> None:
 
 def _print_replies(translator: Any, sources: list[str], references: list[str], hypotheses: list[str]) -> None:
     """How probable the real replies are, and how much replies differ from one another."""
-    from dragoman.evaluate.dialogue import distinct, perplexities
+    from dragoman.evaluate.metrics import distinct, perplexities
 
     scored = translator.score(list(zip(sources, references, strict=True)))
     by_token, by_word = perplexities(scored, references)

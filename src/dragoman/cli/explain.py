@@ -103,7 +103,7 @@ def explain(
         return
     ending = _check(sentence, target, out, html, figure)
     from dragoman.cli.explain_text import Wanted
-    from dragoman.cli.searching import with_changes
+    from dragoman.cli.translators import with_changes
     from dragoman.data.labelled.config import VECTORS
     from dragoman.decode.search.config import BeamSearch
     from dragoman.probe.explain import draw, explain_sentence, with_readable_fonts

@@ -7,7 +7,7 @@ import typer
 
 from dragoman.cli.options import Checkpoint, Device, OutputOrOut
 from dragoman.errors import UserError
-from dragoman.text.normalize import one_line
+from dragoman.text.segment import one_line
 
 _ASK = "Type a text with <mask> where something is missing, and press Enter."
 

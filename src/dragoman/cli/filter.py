@@ -117,19 +117,19 @@ class PairScores:
         return replace(self, run=self.run.resolve(), backward=backward)
 
     def open(self) -> "Callable[[Sequence[Pair | None]], list[float]]":
-        from dragoman.cli.translators import open_translator
+        from dragoman.cli.translators import open_directed
         from dragoman.data.directions import Directions
         from dragoman.data.filter import dual_score
         from dragoman.runs.directory import Run
 
         directions: Directions | None = Run.open(self.run).config.data.directions
         src, tgt = self.languages if directions is not None else (None, None)
-        ahead = open_translator(self.run, [], "best", self.device, "float32", tgt, src).translator
+        ahead = open_directed(self.run, [], "best", self.device, "float32", tgt, src).translator
         back: Any = None
         if self.backward is not None:
-            back = open_translator(self.backward, [], "best", self.device).translator
+            back = open_directed(self.backward, [], "best", self.device).translator
         elif directions is not None and self.languages[::-1] in directions.trained:
-            back = open_translator(self.run, [], "best", self.device, "float32", src, tgt).translator
+            back = open_directed(self.run, [], "best", self.device, "float32", src, tgt).translator
 
         def entropies(translator: Any, pairs: "list[tuple[str, str]]") -> list[float]:
             found = translator.score(pairs, alpha=1.0)
@@ -148,6 +148,6 @@ class PairScores:
 
 
 def _one_line(text: str) -> str:
-    from dragoman.text.normalize import one_line
+    from dragoman.text.segment import one_line
 
     return one_line(text).replace("\t", " ")

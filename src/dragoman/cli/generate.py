@@ -8,7 +8,7 @@ import typer
 
 from dragoman.cli.options import Checkpoint, Device, OutputOrOut
 from dragoman.errors import UserError
-from dragoman.text.normalize import one_line
+from dragoman.text.segment import one_line
 
 _ASK = "Type how the text begins and press Enter; an empty line lets the model begin."
 
@@ -51,8 +51,8 @@ def generate(
     A prompt may have several lines; the last of them is continued.
     """
     from dragoman.cli.output import open_output
-    from dragoman.cli.searching import with_changes
     from dragoman.cli.texts import input_lines
+    from dragoman.cli.translators import with_changes
     from dragoman.data.formats import read_lines
     from dragoman.decode.translator.generate import Prompt
     from dragoman.runs.directory import Run

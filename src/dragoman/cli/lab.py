@@ -88,7 +88,7 @@ def run_in_order(place: "Lab", chosen: "list[Experiment]") -> dict[str, str]:
             failed[experiment.name] = str(error)
             typer.echo(f"  failed: {error}\n")
             continue
-        print_report(report)
+        print_experiment(report)
         page = place.folder / experiment.name / f"{experiment.name}.html"
         typer.echo(f"  {page}  ({time.monotonic() - began:.0f} s)")
         typer.echo(f"  look inside: {report.look}\n" if report.look else "")
@@ -132,7 +132,7 @@ def progress_of(label: str, seed: int, number: int, count: int) -> "Display":
     return Line()
 
 
-def print_report(report: "ExperimentReport") -> None:
+def print_experiment(report: "ExperimentReport") -> None:
     from dragoman.lab.page import spread_note, table_of
 
     table = table_of(report.numbers)

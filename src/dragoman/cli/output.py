@@ -1,8 +1,9 @@
 """Where results go: standard output, or files that appear as a whole or not at all."""
 
+import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,12 +14,13 @@ import typer
 
 from dragoman.errors import UserError
 from dragoman.files import explained, replacing
-from dragoman.text.normalize import escaped, one_line
+from dragoman.text.segment import escaped, one_line
 
 if TYPE_CHECKING:
     from dragoman.cli.beside import GivenMemory
     from dragoman.cli.confidence import Trust
     from dragoman.text.glossary import Glossary
+
 
 _TAB_CHECK = "\tcheck"
 
@@ -160,22 +162,20 @@ class WrittenAs:
         memory: "GivenMemory | None" = None,
     ) -> list[str]:
         written = self.newlines.writer(self.alone)
-        sure, low = (None, False) if trust is None else trust.note(source, hypotheses[0])
+        confidence, is_low = (None, False) if trust is None else trust.note(source, hypotheses[0])
         if self.json_lines:
-            from dragoman.cli.hypotheses import applied_terms, as_json
-
-            sures = None if trust is None else [trust.of(source, one) for one in hypotheses]
+            confidences = None if trust is None else [trust.of(source, one) for one in hypotheses]
             terms = None if glossary is None else applied_terms(glossary, source, hypotheses[0].text)
             beside = None if memory is None else memory.found(source)
-            return [as_json(source, hypotheses, terms, sures, beside)]
+            return [as_json(source, hypotheses, terms, confidences, beside)]
         if self.n_best == 1:
-            told = "" if sure is None else f"\t{sure:.2f}{_TAB_CHECK if low else ''}"
-            return [f"{_with_alignment(hypotheses[0], written)}{told}"]
-        found = []
+            suffix = "" if confidence is None else f"\t{confidence:.2f}{_TAB_CHECK if is_low else ''}"
+            return [f"{_with_alignment(hypotheses[0], written)}{suffix}"]
+        rows = []
         for hypothesis in hypotheses:
-            told = "" if trust is None else f"\t{trust.of(source, hypothesis):.2f}"
-            found.append(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis, written)}{told}")
-        return found
+            suffix = "" if trust is None else f"\t{trust.of(source, hypothesis):.2f}"
+            rows.append(f"{number}\t{hypothesis.score:.5f}\t{_with_alignment(hypothesis, written)}{suffix}")
+        return rows
 
 
 def _with_alignment(hypothesis: Any, written: Callable[[str], str]) -> str:
@@ -186,3 +186,56 @@ def _with_alignment(hypothesis: Any, written: Callable[[str], str]) -> str:
     from dragoman.data.alignment.links import pharaoh
 
     return f"{text}\t{pharaoh(hypothesis.alignment)}"
+
+
+def as_json(
+    source: str,
+    hypotheses: list[Any],
+    glossary: list[dict[str, Any]] | None = None,
+    confidences: Sequence[float] | None = None,
+    memory: dict[str, Any] | None = None,
+) -> str:
+    """One line; `glossary` are the terms of the source, with what the best translation calls them; `memory`
+    is the sentence of a memory that was used."""
+    sure = [None] * len(hypotheses) if confidences is None else confidences
+    translations = [
+        {
+            "text": hypothesis.text,
+            "score": hypothesis.score,
+            "log_prob": hypothesis.log_prob,
+            "finish_reason": hypothesis.finish_reason,
+            "pieces": [*hypothesis.pieces, "</s>"] if hypothesis.token_scores else [],
+            "token_scores": list(hypothesis.token_scores),
+            **({} if confidence is None else {"confidence": confidence}),
+            **({"alone": True} if hypothesis.alone else {}),
+            **({} if hypothesis.exact is None else {"exact": hypothesis.exact}),
+            **({} if hypothesis.alignment is None else {"alignment": hypothesis.alignment}),
+            **({} if hypothesis.protection is None else {"protection": hypothesis.protection}),
+        }
+        for hypothesis, confidence in zip(hypotheses, sure, strict=True)
+    ]
+    entry: dict[str, Any] = {"source": source, "translations": translations}
+    if glossary is not None:
+        entry["glossary"] = glossary
+    if memory is not None:
+        entry["memory"] = memory
+    if hypotheses[0].trace is not None:
+        entry["trace"] = hypotheses[0].trace.as_dict()["steps"]
+    return json.dumps(entry, ensure_ascii=False)
+
+
+def applied_terms(glossary: "Glossary", source: str, text: str) -> list[dict[str, Any]]:
+    """The glossary's terms in a source, each with the variant that the translation has, or a form of it."""
+    from dragoman.text.forms import form_in
+    from dragoman.text.word_boundaries import has_phrase
+
+    return [
+        {
+            "source": match.entry.source,
+            "start": match.start,
+            "end": match.end,
+            "target": next((target for target in match.targets if has_phrase(text, target)), None)
+            or next((form for target in match.targets if (form := form_in(text, target))), None),
+        }
+        for match in glossary.matches(source)
+    ]

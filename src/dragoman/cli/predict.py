@@ -10,7 +10,7 @@ import typer
 
 from dragoman.cli.options import Checkpoint, Device, OutputOrOut
 from dragoman.errors import UserError
-from dragoman.text.normalize import one_line
+from dragoman.text.segment import one_line
 
 if TYPE_CHECKING:
     from dragoman.data.labelled.config import TaskConfig

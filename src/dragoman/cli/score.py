@@ -79,7 +79,7 @@ class Scoring:
     batch_tokens: int | None
 
     def using(self, opened: "Opened") -> "Callable[[Sequence[tuple[str, str] | None]], WrittenLines]":
-        from dragoman.cli.hypotheses import as_json
+        from dragoman.cli.output import as_json
         from dragoman.text.context import sentence_of
 
         size = self.batch_tokens or opened.translator.default_batch_tokens

@@ -48,7 +48,7 @@ def search_report(
 
     from dragoman.cli.output import output_stem, write_beside
     from dragoman.cli.progress import progress_bar
-    from dragoman.cli.searching import with_changes
+    from dragoman.cli.translators import with_changes
     from dragoman.data.config import SourceConfig
     from dragoman.data.formats import read_pairs
     from dragoman.evaluate.plot import draw_search_errors
@@ -76,14 +76,14 @@ def search_report(
             batch_tokens=batch_tokens,
             progress=progress,
         )
-    print_report(console, found)
+    print_search_errors(console, found)
     if stem is not None and found.unproven < len(chosen):
         table = "".join("\t".join(row) + "\n" for row in found.table())
         pictures = draw_search_errors(found)
         write_beside(stem, {".png": pictures["png"], ".svg": pictures["svg"], ".tsv": table.encode()})
 
 
-def print_report(console: "Console", found: "SearchErrors") -> None:
+def print_search_errors(console: "Console", found: "SearchErrors") -> None:
     from rich.table import Table
 
     rows = found.overall()
@@ -104,8 +104,8 @@ def print_report(console: "Console", found: "SearchErrors") -> None:
         table.add_column(heading, justify="right")
     for row in rows:
         gap = f"{row.gap:.4f}" if row.missed else "–"
-        shares = (share(row.worse), share(row.better), f"{row.chrf:.1f}", f"{row.optimum_chrf:.1f}")
-        table.add_row(str(row.beam), share(row.missed), gap, *shares)
+        shares = (percentage(row.worse), percentage(row.better), f"{row.chrf:.1f}", f"{row.optimum_chrf:.1f}")
+        table.add_row(str(row.beam), percentage(row.missed), gap, *shares)
     console.print(table)
     table = Table(title="How often beam k misses it, by pieces of the source", title_justify="left")
     for heading in ("pieces", "proven", "not proven", "empty"):
@@ -114,8 +114,8 @@ def print_report(console: "Console", found: "SearchErrors") -> None:
         table.add_column(f"k = {beam}", justify="right")
     for group in (*found.by_length(), rows):
         first = group[0]
-        counts = (first.bucket, str(first.sentences), str(first.unproven), share(first.empty))
-        table.add_row(*counts, *(share(row.missed) for row in group))
+        counts = (first.bucket, str(first.sentences), str(first.unproven), percentage(first.empty))
+        table.add_row(*counts, *(percentage(row.missed) for row in group))
     console.print(table)
     for line in NOTES:
         console.print(line)
@@ -126,5 +126,5 @@ def print_report(console: "Console", found: "SearchErrors") -> None:
         )
 
 
-def share(value: float) -> str:
+def percentage(value: float) -> str:
     return f"{100 * value:.1f}%"

@@ -58,7 +58,7 @@ def serve(
 
     Language models, classifiers and models that fill gaps answer to an API of our own and to OpenAI's.
     """
-    from dragoman.cli.served_models import open_model, other_run
+    from dragoman.cli.served_models import open_model, run_without_translation
     from dragoman.cli.translators import open_directions
     from dragoman.serve.app import Options
     from dragoman.serve.corrections import Corrections
@@ -91,7 +91,7 @@ def serve(
         typer.echo(f"dragoman: {told}", err=True)
 
     learns_at = None if adapt_at is None else parse_time(adapt_at)
-    others = {run: found for run in runs if (found := other_run(run)) is not None}
+    others = {run: found for run in runs if (found := run_without_translation(run)) is not None}
     translating = [run for run in runs if run not in others]
     given = {"--pivot": pivot, "--memory": memory, "--corrections": corrections}
     for option, value in {**given, "--adapt-at": adapt_at, "--glossaries": glossaries}.items():

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dragoman.text.normalize import nfc
+from dragoman.text.segment import nfc
 
 if TYPE_CHECKING:
     from dragoman.decode.predict import Predictor
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 _PARTS = {"pair": (2, 2), "similarity": (2, 2), "span": (2, 2), "choice": (3, None), "tag": (1, None)}
 
 
-def other_run(directory: Path) -> "Run | None":
+def run_without_translation(directory: Path) -> "Run | None":
     """The run in this directory, if it is a run that does not translate."""
-    from dragoman.cli.translators import is_published
+    from dragoman.cli.translators import is_huggingface_directory
     from dragoman.engines.manifest import is_export
 
-    if is_export(directory) or is_published(directory):  # these need no torch
+    if is_export(directory) or is_huggingface_directory(directory):  # these need no torch
         return None
     from dragoman.runs.directory import Run
 

@@ -45,12 +45,12 @@ def tokenize(
     with open_output(None) as write:
         for text in lines:
             if json_lines:
-                write(as_json(tokenizer, text, steps))
+                write(tokens_as_json(tokenizer, text, steps))
             else:
                 write_plain(write, tokenizer, text, steps)
 
 
-def as_json(tokenizer: "Tokenizer", text: str, steps: bool) -> str:
+def tokens_as_json(tokenizer: "Tokenizer", text: str, steps: bool) -> str:
     import json
 
     ids = tokenizer.encode(text)
@@ -89,7 +89,9 @@ def draw(console: "Console", tokenizer: "Tokenizer", text: str, steps: bool) -> 
         for number, after in enumerate(history):
             pair = merged(history, number)
             rule = " + ".join(map(visible, pair)) or "start"
-            table.add_row(str(number), Text(rule, style="dim" * (not pair)), shown(after, "".join(pair)))
+            table.add_row(
+                str(number), Text(rule, style="dim" * (not pair)), highlighted(after, "".join(pair))
+            )
         console.print(table)
     table = Table(box=box.SIMPLE_HEAD, title=f"{len(ids)} pieces", title_justify="left")
     table.add_column("piece", no_wrap=True)
@@ -122,7 +124,7 @@ def visible(piece: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in piece)
 
 
-def shown(pieces: list[str], new: str) -> "Text":
+def highlighted(pieces: list[str], new: str) -> "Text":
     """Pieces with spaces between them; those that the last merge made stand out."""
     from rich.text import Text
 

@@ -107,11 +107,9 @@ def translate(
     """Translate sentences, a file with one sentence a line, or whole documents."""
     from dragoman.cli.beside import GivenMemory, asks_with_terms
     from dragoman.cli.confidence import Trust, calibration
-    from dragoman.cli.file_names import check_input, documents_among
     from dragoman.cli.output import WrittenAs
-    from dragoman.cli.searching import with_changes
-    from dragoman.cli.texts import input_lines
-    from dragoman.cli.translators import Asked
+    from dragoman.cli.texts import check_input, documents_among, input_lines
+    from dragoman.cli.translators import Asked, with_changes
     from dragoman.text.context import in_documents
     from dragoman.text.spans import ALL_KINDS, DEFAULT_KINDS
 

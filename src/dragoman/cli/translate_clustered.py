@@ -36,7 +36,7 @@ class NumberedLine(NamedTuple):
     """Of its translation."""
 
 
-def numbered(lines: Iterable[str], constraints: "GivenConstraints") -> Iterator[NumberedLine]:
+def numbered_lines(lines: Iterable[str], constraints: "GivenConstraints") -> Iterator[NumberedLine]:
     for number, line in enumerate(lines, 1):
         own = constraints.prefixes(1)
         yield NumberedLine(number, line, own[0] if own else "")
@@ -107,7 +107,7 @@ def translate_on(
     from dragoman.runs.journal import replace_by_pieces
 
     work.using(opened)  # a mistake is told before anything starts
-    (file, output), prefix, given = files, constraints.prefix, numbered(lines, constraints)
+    (file, output), prefix, given = files, constraints.prefix, numbered_lines(lines, constraints)
     with cluster_at(address) as cluster:
         spread = partial(parts_on, cluster, device, work, opened)
         if output is None or file is None or (output.exists() and not output.is_file()):

@@ -1,4 +1,5 @@
-"""The translator of run directories, or of a directory that `dragoman export` wrote."""
+"""The translator of run directories, or of a directory that `dragoman export` wrote, and its search with what
+the options of a command say."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,9 @@ from dragoman.errors import UserError
 if TYPE_CHECKING:
     from dragoman.data.directions import Directions
     from dragoman.decode.confidence import Calibration
+    from dragoman.decode.search.config import SearchConfig
     from dragoman.runs.directory import Run
+
 
 _ARGOS = ".argosmodel"
 
@@ -38,8 +41,8 @@ class Opened(NamedTuple):
     @property
     def context(self) -> int:
         """How many sentences before it each sentence is translated with."""
-        own = self.translator.context
-        return 0 if own is None else own.source
+        context = self.translator.context
+        return 0 if context is None else context.source
 
     def directed(self, languages: tuple[str, str]) -> "Opened":
         """This translator for one direction of a multilingual model."""
@@ -53,7 +56,7 @@ class Opened(NamedTuple):
         )
 
 
-def open_translator(
+def open_directed(
     directory: Path,
     also: Sequence[Path],
     checkpoint: str,
@@ -88,8 +91,14 @@ class Asked(NamedTuple):
     context: bool = True
 
     def open(self, device: str) -> Opened:
-        own = self._asdict()
-        return open_translator(own.pop("directory"), own.pop("also"), own.pop("checkpoint"), device, **own)
+        arguments = self._asdict()
+        return open_directed(
+            arguments.pop("directory"),
+            arguments.pop("also"),
+            arguments.pop("checkpoint"),
+            device,
+            **arguments,
+        )
 
 
 def open_directions(directory: Path, checkpoint: str, device: str, zero_shot: bool) -> list[Opened]:
@@ -125,7 +134,7 @@ def _opened(directory: Path, also: Sequence[Path], checkpoint: str, device: str,
                 f"{path}: a package for Argos Translate holds the same model as an export for CTranslate2, "
                 "which can be used here: dragoman export RUN --to ctranslate2"
             )
-        if also and (is_export(path) or is_published(path)):
+        if also and (is_export(path) or is_huggingface_directory(path)):
             raise UserError(f"{path}: this is an export, which translates alone; leave out --with")
     if is_export(directory):
         if precision != "float32":
@@ -136,7 +145,7 @@ def _opened(directory: Path, also: Sequence[Path], checkpoint: str, device: str,
         translator = open_export(directory, checkpoint, device)
         fast, directions = translator.export.engine == CTRANSLATE2, translator.export.directions
         return Opened(translator, translator.languages, fast=fast, directions=directions)
-    if is_published(directory):
+    if is_huggingface_directory(directory):
         from dragoman.runs.opening import open_published
 
         if checkpoint != "best" or precision != "float32":
@@ -148,12 +157,44 @@ def _opened(directory: Path, also: Sequence[Path], checkpoint: str, device: str,
     from dragoman.runs.opening import open_translator
 
     runs = [Run.open(path) for path in (directory, *also)]
-    data = runs[0].config.data
+    data = runs[0].inference.data
     translator = open_translator(runs, checkpoint, device, precision, undirected=True)
     return Opened(translator, (data.src_lang, data.tgt_lang), runs[0], directions=data.directions)
 
 
-def is_published(directory: Path) -> bool:
+def is_huggingface_directory(directory: Path) -> bool:
     """Whether it is laid out as Hugging Face's models are, and is no run."""
     names = ("manifest.json", "export.json")
     return (directory / "config.json").is_file() and not any((directory / name).exists() for name in names)
+
+
+def with_changes(
+    search: "SearchConfig", method: str | None, assignments: Sequence[str], **numbers: float | None
+) -> "SearchConfig":
+    """`assignments` are such as `search.top_p=0.9`, `numbers` the options with a name of their own. n-best
+    alone widens the beam to fit, and a narrower beam alone has fewer best."""
+    from dragoman.config import apply_overrides, from_dict, naming, to_dict
+    from dragoman.decode.search.config import BeamSearch, ExhaustiveSearch, SearchConfig
+
+    changes: dict[str, object] = {name: value for name, value in numbers.items() if value is not None}
+    for assignment in assignments:
+        if not assignment.startswith("search."):
+            raise UserError(f"--set {assignment}: expected a field of search, such as search.top_p=0.9")
+    changes |= apply_overrides({"search": {}}, assignments)["search"]
+    if method is not None:
+        changes["method"] = method
+    if "method" in changes:  # what the run says about another method is not meant for this one
+        search = search.with_method(from_dict(SearchConfig, {"method": changes["method"]}, "search").method)
+    if isinstance(search, BeamSearch | ExhaustiveSearch):
+        if "n_best" in changes and "beam" not in changes:
+            changes["beam"] = max(search.beam, _whole(changes["n_best"]))
+        if "beam" in changes and "n_best" not in changes:
+            changes["n_best"] = max(1, min(search.n_best, _whole(changes["beam"])))
+    changed = from_dict(SearchConfig, to_dict(search) | changes, "search")
+    with naming("search"):
+        changed.refuse_foreign(changes)
+    return changed
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 1  # what is no number is refused by its field's name

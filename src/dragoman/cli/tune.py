@@ -38,7 +38,7 @@ def tune(
 
     from dragoman.cli.progress import progress_bar
     from dragoman.decode.search.config import BeamSearch
-    from dragoman.evaluate.tune import tune as tune_on
+    from dragoman.evaluate.tune import tune_search as tune_on
     from dragoman.evaluate.tune import validation_openings
     from dragoman.runs.directory import Run
 

@@ -177,7 +177,7 @@ def _errors(run: "Run", files: Sequence[str], predictor: object) -> list[str]:
     from dragoman.data.vectors.cut import standardised
     from dragoman.data.vectors.series import read_series
     from dragoman.decode.predict_vectors import VectorPredictor
-    from dragoman.evaluate.forecasts import baselines_for, in_batches, report, table
+    from dragoman.evaluate.forecasts import baselines_for, forecast_table, in_batches, report
     from dragoman.learning.vectors import windows_of
 
     assert isinstance(predictor, VectorPredictor), "it forecasts"
@@ -208,4 +208,4 @@ def _errors(run: "Run", files: Sequence[str], predictor: object) -> list[str]:
     told = (
         f"{found.windows:,} windows, {series.horizon} steps each, in units of the training part's deviation"
     )
-    return [told, *table(found)]
+    return [told, *forecast_table(found)]

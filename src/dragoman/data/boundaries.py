@@ -8,8 +8,7 @@ import numpy as np
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.formats import Pair
 from dragoman.data.formats.detect import detect_format
-from dragoman.data.hashes import NumberWriter, map_numbers
-from dragoman.data.text_hash import mix
+from dragoman.data.hashes import NumberWriter, map_numbers, mix
 from dragoman.errors import UserError
 from dragoman.text.context import Boundaries
 
@@ -19,7 +18,7 @@ _WITH_COLUMNS = ("tsv", "csv", "jsonl")
 _KEY = 0xD0C5
 
 
-def is_boundary(pair: Pair) -> bool:
+def ends_document(pair: Pair) -> bool:
     """Whether both sides are blank, which ends a document."""
     return not pair.src.strip() and not pair.tgt.strip()
 
@@ -47,7 +46,7 @@ class DocumentNumbers:
         of the previous pair, because the same pair after another one is a different example."""
         if not self._wanted:
             return hashed
-        number = self._boundaries.number(is_boundary(pair), pair.document)
+        number = self._boundaries.number(ends_document(pair), pair.document)
         self._writer.append(number)
         before = self._before if number == self._last else 0
         self._last = number

@@ -58,7 +58,7 @@ def _discard(target: Path) -> None:
         raise UserError(f"{target}: damaged, and it cannot be removed ({error.strerror})") from None
 
 
-def remove_leftovers(directories: Iterable[Path]) -> None:
+def remove_killed_preparations(directories: Iterable[Path]) -> None:
     """Delete the leftovers of preparations that were killed."""
     for directory in directories:
         remove_all_unfinished(directory)

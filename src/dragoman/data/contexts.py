@@ -13,11 +13,10 @@ from itertools import tee
 
 import numpy as np
 
-from dragoman.data.boundaries import is_boundary
+from dragoman.data.boundaries import ends_document
 from dragoman.data.formats import Pair
-from dragoman.data.pairs import IdPair
 from dragoman.data.prepared import Prepared
-from dragoman.data.store import PairStore
+from dragoman.data.store import IdPair, PairStore
 from dragoman.text.context import Boundaries, ContextConfig, in_context, windows
 from dragoman.text.tokenizer import Tokenizer
 
@@ -95,8 +94,8 @@ def in_their_documents(
         yield from ((pair.src, pair.tgt) for pair in pairs)
         return
     boundaries = Boundaries()
-    numbered = ((boundaries.number(is_boundary(pair), pair.document), pair) for pair in pairs)
-    both = tee((number, pair) for number, pair in numbered if blank or not is_boundary(pair))
+    numbered = ((boundaries.number(ends_document(pair), pair.document), pair) for pair in pairs)
+    both = tee((number, pair) for number, pair in numbered if blank or not ends_document(pair))
     sources = windows(((number, pair.src) for number, pair in both[0]), context.source)
     targets = windows(((number, pair.tgt) for number, pair in both[1]), context.target)
     yield from zip(sources, targets, strict=True)

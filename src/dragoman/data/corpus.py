@@ -2,7 +2,7 @@
 
     files ──read──> fingerprint ──known?──> open what is there       (scan.py, fingerprint.py)
       │       ├───> hashes, codes ──> duplicates, held-out pairs     (scan.py, hashes.py, split.py)
-      │       └───> a sample ──> tokenizer                           (scan.py, spool.py)
+      │       └───> a sample ──> tokenizer                           (scan.py, hashes.py)
       └──read──> ids ──> memory-mapped stores                        (encode.py, store.py)
 
 Every pass is streamed; peak memory does not grow with the corpus. If prepared data exist, the files are only
@@ -21,7 +21,7 @@ import numpy as np
 
 from dragoman.config import to_dict
 from dragoman.data.alignment.links import with_links
-from dragoman.data.cache import found_or_made, has_prepared, remove_leftovers
+from dragoman.data.cache import found_or_made, has_prepared, remove_killed_preparations
 from dragoman.data.clean import KEPT, REASONS
 from dragoman.data.config import CleanConfig, DataConfig, ShardConfig, SourceConfig
 from dragoman.data.encode import Encoders, Sink, encode_corpus
@@ -39,7 +39,7 @@ from dragoman.data.scan import (
     Watch,
     balanced_texts,
     each_code,
-    sample,
+    sample_of,
     scan,
     sides,
     text_code,
@@ -54,8 +54,7 @@ from dragoman.data.split import (
     hold_out_end,
 )
 from dragoman.data.store import PairStore
-from dragoman.data.store_meta import StoreMeta
-from dragoman.data.store_writer import StoreWriter
+from dragoman.data.store_writer import StoreMeta, StoreWriter
 from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
 from dragoman.files import new_directory, scratch_directory
@@ -93,7 +92,7 @@ def prepare(
     Any number of processes may prepare the same corpus at the same time, and may be killed at any moment.
     """
     report = progress or _say_nothing
-    remove_leftovers([cache, *shard_directories(data.shards)])
+    remove_killed_preparations([cache, *shard_directories(data.shards)])
     with ExitStack() as stack, _explained(data, cache):
         if scanned is None and not has_prepared(cache):
             scanned = scan(data, stack.enter_context(scratch_directory(cache)), report, seed)
@@ -235,7 +234,7 @@ class _Preparation:
         if self.data.directions is not None:
             yield from balanced_texts(self.data, scanned, self.report, own)
             return
-        for pair in sample(scanned, self.report):
+        for pair in sample_of(scanned, self.report):
             for side in own:
                 yield getattr(pair, side)
 

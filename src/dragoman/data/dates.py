@@ -43,7 +43,7 @@ class DateTask:
     """Held-out ways of writing, of days in the training set."""
 
 
-def generate(seed: int, train_size: int, valid_size: int, test_size: int) -> DateTask:
+def draw_dates(seed: int, train_size: int, valid_size: int, test_size: int) -> DateTask:
     """Draw the four lists. The same arguments give the same pairs. `test_size` is the size of each test
     list."""
     rng = random.Random(seed)
@@ -85,7 +85,7 @@ def paths(directory: Path) -> dict[str, Path]:
     return {name: directory / f"{name}.tsv" for name in ("train", "valid", "test_dates", "test_ways")}
 
 
-def write(files: Mapping[str, Path], task: DateTask) -> None:
+def write_dates(files: Mapping[str, Path], task: DateTask) -> None:
     """Write the lists to `paths(directory)`: source, tab, target."""
     pairs = {
         "train": task.train,

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.data.boundaries import is_boundary
+from dragoman.data.boundaries import ends_document
 from dragoman.data.clean import HELD_OUT, KEPT, TOO_LONG, length_codes
 from dragoman.data.config import CleanConfig
 from dragoman.data.formats import Pair
 from dragoman.data.hashed import HashedWriter
 from dragoman.data.store_writer import StoreWriter
-from dragoman.data.workers import EncodedSide, Workers, flat
+from dragoman.data.workers import EncodedSide, Workers, flattened
 from dragoman.text.context import Boundaries
 from dragoman.text.tokenizer import Tokenizer
 
@@ -78,7 +78,7 @@ class Encoders:
         if self.workers is not None:
             src_side, tgt_side = self.workers.encode(src, tgt)
         else:
-            src_side, tgt_side = flat(self.src.encode_batch(src)), flat(self.tgt.encode_batch(tgt))
+            src_side, tgt_side = flattened(self.src.encode_batch(src)), flattened(self.tgt.encode_batch(tgt))
         return src_side if self.cut is None else _cut(src_side, self.cut), tgt_side
 
     def lengths(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray]:
@@ -177,10 +177,10 @@ def encode_corpus(
             lines = np.array([pair.line for pair in chunk])
             documents = None
             if sink.documents:
-                numbers = (boundaries.number(is_boundary(pair), pair.document) for pair in chunk)
+                numbers = (boundaries.number(ends_document(pair), pair.document) for pair in chunk)
                 documents = np.fromiter(numbers, dtype=np.int64, count=len(chunk))
             encoded = pool.submit(encoders.encode, chunk, codes)
-            links = flat([pair.links for pair in chunk])
+            links = flattened([pair.links for pair in chunk])
             waiting.append(((lines, np.array(codes, dtype=np.uint8), documents), links, encoded))
             if len(waiting) > at_once:
                 yield write_oldest()

@@ -13,10 +13,9 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from dragoman.data.pairs import IdPair
 from dragoman.data.sampler import CorpusRange
 from dragoman.data.seeded import GOLDEN, splitmix
-from dragoman.data.store import PairStore
+from dragoman.data.store import IdPair, PairStore
 
 LEAST = 3
 """Smallest number of pieces of a stem. The first and last piece are kept, those between are replaced."""
@@ -25,7 +24,7 @@ _LETTERS_FROM = 5000
 _KEY = np.uint64(0x1472)
 
 
-def stems(src: np.ndarray, tgt: np.ndarray) -> list[tuple[int, int, int]]:
+def common_runs(src: np.ndarray, tgt: np.ndarray) -> list[tuple[int, int, int]]:
     """The common runs of at least `LEAST` pieces: the start on each side and the length."""
     matcher = SequenceMatcher(None, src.tolist(), tgt.tolist(), autojunk=False)
     return [(a, b, size) for a, b, size in matcher.get_matching_blocks() if size >= LEAST]
@@ -47,7 +46,7 @@ class Inventor:
         found: list[int] = []
         for number in self.numbers[:: max(1, -(-len(self.numbers) // _LETTERS_FROM))].tolist():
             tgt = self.store.tgt(number)
-            for _, begin, size in stems(self.store.src(number), tgt):
+            for _, begin, size in common_runs(self.store.src(number), tgt):
                 found.extend(tgt[begin : begin + size].tolist())
         return np.array(sorted(found), dtype=np.int64)
 
@@ -81,7 +80,7 @@ class Inventor:
             return src, tgt
         found = self._stems.get(base)
         if found is None:
-            found = self._stems[base] = stems(src, tgt)
+            found = self._stems[base] = common_runs(src, tgt)
         src, tgt = src.copy(), tgt.copy()
         drawn = self._draw(key, sum(size - 2 for _, _, size in found))
         for in_src, in_tgt, size in found:

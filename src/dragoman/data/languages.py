@@ -25,7 +25,7 @@ _PARTS = {
 """File names that mark validation and test data."""
 
 
-def parts_of(directory: Path) -> dict[str, list[str]]:
+def corpora_in(directory: Path) -> dict[str, list[str]]:
     """The corpora in a directory by their use: `val.en` is validation data, `test_2016.en` a test set,
     anything else training data."""
     parts: dict[str, list[str]] = {"train": [], "valid": [], "test": []}

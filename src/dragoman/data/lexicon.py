@@ -31,7 +31,7 @@ Texts = tuple[str, str]
 LexiconRow = tuple[list[str], list[str]]
 
 
-def stems(text: str) -> list[str]:
+def word_stems(text: str) -> list[str]:
     lowered = text.casefold()
     found = (lowered[start:end] for start, end in units(lowered))
     return [word[:_STEM] for word in found if any(map(str.isalnum, word))][:_MOST_WORDS]
@@ -119,12 +119,12 @@ class Lexicon:
     def __init__(self, sample: Sequence[Texts]) -> None:
         halves: tuple[list[LexiconRow], list[LexiconRow]] = [], []
         for pair in sample:
-            halves[half_of(pair)].append((stems(pair[0]), stems(pair[1])))
+            halves[half_of(pair)].append((word_stems(pair[0]), word_stems(pair[1])))
         self._halves = [_Half(rows) for rows in halves]
 
     def scores(self, pairs: Sequence[Texts], halves: np.ndarray | None = None) -> np.ndarray:
         """The scores of pairs. For artificial pairs, `halves` says which half their sentences come from."""
-        rows = [(stems(src), stems(tgt)) for src, tgt in pairs]
+        rows = [(word_stems(src), word_stems(tgt)) for src, tgt in pairs]
         own_half = np.array([half_of(pair) for pair in pairs]) if halves is None else halves
         result = np.zeros(len(rows))
         for number, half in enumerate(self._halves):

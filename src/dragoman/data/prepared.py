@@ -12,7 +12,7 @@ from dragoman.config import LEFT_OUT, from_dict
 from dragoman.data.checked import CheckedNumbers
 from dragoman.data.clean import REASONS, reason_of
 from dragoman.data.hashed import DamagedStore, StoreFiles, fact_of
-from dragoman.data.hashes import contains
+from dragoman.data.hashes import contains, hash_text, normalise
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.seal import (
     JOINT_TOKENIZER,
@@ -26,8 +26,7 @@ from dragoman.data.seal import (
     warn_if_unverifiable,
 )
 from dragoman.data.store import PairStore
-from dragoman.data.store_meta import StoreMeta
-from dragoman.data.text_hash import hash_text, normalise
+from dragoman.data.store_writer import StoreMeta
 from dragoman.errors import UserError
 from dragoman.text.context import ContextConfig
 from dragoman.text.tokenizer import Tokenizer
@@ -146,7 +145,7 @@ def overlap(prepared: Prepared | Path, texts: Sequence[str], side: Literal["src"
     return contains(seen, hashes).tolist()
 
 
-def verify(directory: Path) -> list[str]:
+def verify_prepared(directory: Path) -> list[str]:
     """What is wrong with prepared data, one sentence each; empty if every byte is as it was written. A store
     of an earlier version is reported as impossible to verify."""
     found = [fact_of(error) for error in damages(directory)]
@@ -180,7 +179,7 @@ def mend(directory: Path, twin: Path) -> None:
         raise found[0]
     if not twin.is_dir():
         raise DamagedStore(f"{fact_of(found[0])}{more}, and {twin.parent} does not have these data any more")
-    if verify(twin):
+    if verify_prepared(twin):
         raise DamagedStore(f"{fact_of(found[0])}{more}, and the same data in {twin} are damaged too")
     link_store(read_seal(twin)[1], directory, replace_existing=True)
     told = f"{fact_of(found[0])}{more}; replaced by the same data of {twin}, which are whole"

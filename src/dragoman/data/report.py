@@ -23,7 +23,7 @@ from dragoman.data.encode import Encoders, with_lengths
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.judged import judge_of, near_duplicates
 from dragoman.data.leak import Leaks, OverlapReport
-from dragoman.data.scan import Scan, StageProgress, Watch, sample, scan
+from dragoman.data.scan import Scan, StageProgress, Watch, sample_of, scan
 from dragoman.data.suspects import Judge
 from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
@@ -274,7 +274,7 @@ def _quick_tokenizer(scanned: Scan, progress: StageProgress) -> tuple[Tokenizer,
     if scanned.characters == 0:  # an empty corpus: nothing to train on or to count
         tokenizer = Tokenizer.train([], TokenizerConfig(kind="byte"))
     else:
-        pairs = sample(scanned, progress, _SAMPLE_CHARACTERS)
+        pairs = sample_of(scanned, progress, _SAMPLE_CHARACTERS)
         texts = chain.from_iterable((pair.src, pair.tgt) for pair in pairs)
         tokenizer = Tokenizer.train(texts, TokenizerConfig())
     return tokenizer, tokenizer

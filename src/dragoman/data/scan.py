@@ -18,9 +18,17 @@ from dragoman.data.config import CleanConfig, DataConfig
 from dragoman.data.directions import Languages
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.formats.lines import HashedFile, hashed_while_read, metered
-from dragoman.data.hashes import NumberWriter, map_numbers, mark_repeats
-from dragoman.data.spool import SpoolWriter, read_spool
-from dragoman.data.text_hash import hash_pair, hash_text, mix, normalise
+from dragoman.data.hashes import (
+    NumberWriter,
+    SpoolWriter,
+    hash_pair,
+    hash_text,
+    map_numbers,
+    mark_repeats,
+    mix,
+    normalise,
+    read_spool,
+)
 from dragoman.errors import UserError
 
 StageProgress = Callable[[str, int, int | None], None]
@@ -250,7 +258,7 @@ def text_code(src: str, tgt: str, clean: CleanConfig) -> int:
     return KEPT
 
 
-def sample(scanned: Scan, progress: StageProgress, characters: int | None = None) -> Iterator[Pair]:
+def sample_of(scanned: Scan, progress: StageProgress, characters: int | None = None) -> Iterator[Pair]:
     """The kept pairs, or a sample of them if they exceed `characters`. The sample depends on the seed
     only."""
     return (pair for _, pair in sample_by_corpus(scanned, progress, characters))
@@ -259,7 +267,7 @@ def sample(scanned: Scan, progress: StageProgress, characters: int | None = None
 def sample_by_corpus(
     scanned: Scan, progress: StageProgress, characters: int | None = None
 ) -> Iterator[tuple[int, Pair]]:
-    """The pairs of `sample`, each with its corpus number."""
+    """The pairs of `sample_of`, each with its corpus number."""
     ends = list(accumulate(scanned.per_corpus))
     spooled = read_spool(scanned.spool)
     while chunk := list(islice(spooled, _SAMPLED_AT_ONCE)):

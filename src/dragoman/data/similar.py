@@ -12,9 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman.data.memory import TranslationMemory
-from dragoman.data.pairs import IdPair
 from dragoman.data.sampler import CorpusRange
-from dragoman.data.store import PairStore
+from dragoman.data.store import IdPair, PairStore
 from dragoman.text.beside import MEMORY_PIECES, similar_part
 from dragoman.text.tokenizer import Tokenizer
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dragoman.data.pairs import IdPair
 from dragoman.data.seeded import Dice, uniform_each
+from dragoman.data.store import IdPair
 from dragoman.text.tokenizer import Tokenizer
 
 _LETTERS_PER_TYPO = 14

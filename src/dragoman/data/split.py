@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman.data.clean import DUPLICATE, HELD_OUT, KEPT
-from dragoman.data.hashes import contains
-from dragoman.data.text_hash import mix
+from dragoman.data.hashes import contains, mix
 
 _CHUNK = 1 << 20
 _MOST_REPEATS = 4

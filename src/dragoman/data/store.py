@@ -11,7 +11,7 @@ Sharding does not change the contents: a pair has the same index in any layout.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import accumulate
 
@@ -19,7 +19,8 @@ import numpy as np
 
 from dragoman.data.checked import CheckedNumbers
 from dragoman.data.hashed import StoreFiles
-from dragoman.data.store_meta import LINKS, StoreMeta, check_meta, dtypes_of, shard_name
+from dragoman.data.store_writer import LINKS, StoreMeta, check_meta, dtypes_of, shard_name
+from dragoman.text.tokenizer import Tokenizer
 
 _PAGE = 4096
 """Number of neighbouring pairs that are verified together. A sampler draws blocks of the same size."""
@@ -191,3 +192,45 @@ def _are_lengths(lengths: np.ndarray, begin: int, end: int) -> bool:
 def _are_link_lengths(lengths: np.ndarray, begin: int, end: int) -> bool:
     """Whether the lengths are even: a link is two numbers."""
     return _are_lengths(lengths, begin, end) and not (lengths[begin:end] % 2).any()
+
+
+IdPair = tuple[np.ndarray, np.ndarray]
+
+
+def load_pairs(store: PairStore, indices: Iterable[int] | np.ndarray) -> list[IdPair]:
+    """The ids of both sides, without special tokens."""
+    return [(store.src(index), store.tgt(index)) for index in map(int, indices)]
+
+
+def load_pairs_dropout(
+    store: PairStore,
+    indices: Iterable[int] | np.ndarray,
+    src_tokenizer: Tokenizer,
+    tgt_tokenizer: Tokenizer,
+    *,
+    rate: float,
+    seed: int,
+    epoch: int,
+    max_length: int | None = None,
+) -> list[IdPair]:
+    """Both sides segmented with BPE-dropout: a pure function of (seed, epoch, index).
+
+    Segmentations with dropout are longer than the sampler has budgeted for. A side that would exceed
+    `max_length` keeps its usual ids.
+    """
+    pairs = load_pairs(store, indices := [int(index) for index in indices])
+    if rate == 0.0:
+        return pairs
+
+    def again(tokenizer: Tokenizer, ids: np.ndarray, side: int, index: int) -> np.ndarray:
+        text = tokenizer.decode(ids.tolist())
+        anew = tokenizer.encode_dropout(text, rate, (seed, epoch, side, index))
+        anew = [*tokenizer.opening_of(ids), *anew]
+        if max_length is not None and len(anew) > max_length:
+            return ids
+        return np.array(anew, dtype=np.int64)
+
+    return [
+        (again(src_tokenizer, src, 0, index), again(tgt_tokenizer, tgt, 1, index))
+        for index, (src, tgt) in zip(indices, pairs, strict=True)
+    ]

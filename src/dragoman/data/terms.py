@@ -20,12 +20,11 @@ from itertools import pairwise, permutations
 import numpy as np
 
 from dragoman.data.alignment import CorpusAligner
-from dragoman.data.pairs import IdPair
 from dragoman.data.seeded import uniform_each
-from dragoman.data.store import PairStore
+from dragoman.data.store import IdPair, PairStore
 from dragoman.errors import UserError
-from dragoman.text.beside import TERM_PIECES, SpeltTerm, between, pieces_of, spelt
-from dragoman.text.forms import are_forms, common_beginning, words_of
+from dragoman.text.beside import TERM_PIECES, SpeltTerm, between, pieces_in, spelt
+from dragoman.text.forms import are_forms, common_beginning, word_runs
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import has_phrase
 
@@ -70,7 +69,7 @@ class _Read:
 
     @classmethod
     def of(cls, text: str) -> "_Read":
-        return cls(text, words_of(text))
+        return cls(text, word_runs(text))
 
     def key(self, first: int, end: int) -> TermKey:
         return tuple(word.casefold() for word, _, _ in self.words[first:end])
@@ -229,7 +228,7 @@ class TermSources:
         if found is None:
             ids, (src, tgt) = pair[0].tolist(), (self._tokenizer.decode(side.tolist()) for side in pair)
             terms = self.lexicon.terms(src, tgt)
-            places = pieces_of(self._tokenizer, ids, src, [term[:2] for term in terms])
+            places = pieces_in(self._tokenizer, ids, src, [term[:2] for term in terms])
             found = [(*place, *term[2:]) for place, term in zip(places, terms, strict=True)]
             if len(self._known) < _MOST_KNOWN:
                 self._known[key] = found

@@ -65,8 +65,8 @@ class EncodeWork:
             paths = [Path(directory, f"{number}.json") for number in range(len(self.tokenizers))]
             for path, data in zip(paths, self.tokenizers, strict=True):
                 path.write_bytes(data)
-            tokenizers = sides(paths)
-        return lambda items: [flat(tokenizers[side].encode_batch(texts)) for side, texts in items]
+            tokenizers = tokenizers_of(paths)
+        return lambda items: [flattened(tokenizers[side].encode_batch(texts)) for side, texts in items]
 
 
 class WorkersElsewhere(Workers):
@@ -153,13 +153,13 @@ def _receive(pipe: IO[bytes]) -> bytes | None:
     return message if len(message) == size else None
 
 
-def flat(rows: Sequence[Sequence[int]]) -> EncodedSide:
+def flattened(rows: Sequence[Sequence[int]]) -> EncodedSide:
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     ids = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths.sum()))
     return ids, lengths
 
 
-def sides(paths: Sequence[Path | str]) -> dict[str, Tokenizer]:
+def tokenizers_of(paths: Sequence[Path | str]) -> dict[str, Tokenizer]:
     """The tokenizers of source and target. A joint tokenizer is loaded once, because its table of known words
     grows to some 60 MB."""
     src, tgt = Tokenizer.load(Path(paths[0])), Tokenizer.load(Path(paths[-1]))
@@ -169,10 +169,10 @@ def sides(paths: Sequence[Path | str]) -> dict[str, Tokenizer]:
 def _serve(paths: Sequence[str]) -> None:
     """The main loop of a worker, until its input ends. Ctrl-C is left to the main process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    tokenizers = sides(paths)
+    tokenizers = tokenizers_of(paths)
     while (message := _receive(sys.stdin.buffer)) is not None:
         side, *texts = message.decode("utf-8").split("\0")
-        ids, lengths = flat(tokenizers[side].encode_batch(texts))
+        ids, lengths = flattened(tokenizers[side].encode_batch(texts))
         _send(sys.stdout.buffer, np.concatenate([lengths, ids]).tobytes())
 
 

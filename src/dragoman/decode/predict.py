@@ -9,7 +9,7 @@ import torch
 
 from dragoman.data.labelled.config import SCORED, TaskConfig
 from dragoman.data.labelled.example import Example
-from dragoman.data.labelled.examples import Labelled, collate
+from dragoman.data.labelled.examples import Labelled, collate_rows
 from dragoman.data.labelled.layout import NOWHERE, Item
 from dragoman.decode.search.job import by_length
 from dragoman.models.task_heads import TaskNetwork
@@ -73,7 +73,7 @@ class Predictor:
         with torch.inference_mode():
             for numbers in by_length(lengths, batch_tokens):
                 items = [labelled.items[number] for number in numbers]
-                answers.hear(items, self.model(collate(items, self.task).to(self.device)))
+                answers.hear(items, self.model(collate_rows(items, self.task).to(self.device)))
         return answers.predictions()
 
 

@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple, get_args
 from dragoman.checkpoint.model import LoadedModel
 from dragoman.config import from_dict
 from dragoman.data.directions import Directions
-from dragoman.decode.alignment.attention import Look, SequencePair, choose
+from dragoman.decode.alignment.attention import Look, SequencePair, best_look
 from dragoman.decode.confidence import Calibration
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.shortlist import Shortlist
-from dragoman.engines.manifest import MANIFEST, Export, serialise
+from dragoman.engines.manifest import MANIFEST, Export, manifest_bytes
 from dragoman.engines.search import supported
 from dragoman.engines.spec import build_spec, piece_names, refuse_unsupported, rows_needed
 from dragoman.errors import UserError
@@ -60,7 +60,7 @@ def model_spec(
     kind = str(described["kind"])
     config = refuse_unsupported(kind, from_dict(config_class(kind), described["config"], "model"))
     rows = rows_needed(config, positions)
-    look = choose(loaded.model, examples)
+    look = best_look(loaded.model, examples)
     assert look is not None  # every Transformer decoder has cross-attention
     names = piece_names(loaded.src_tokenizer), piece_names(loaded.tgt_tokenizer)
     spec = build_spec(loaded.model, config, rows, names, look.module, silent)
@@ -110,7 +110,7 @@ def export_ctranslate2(
             calibration=calibration,
             context=context,
         )
-        write_new(directory / MANIFEST, (serialise(export),))
+        write_new(directory / MANIFEST, (manifest_bytes(export),))
     return out
 
 

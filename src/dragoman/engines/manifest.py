@@ -89,7 +89,7 @@ def is_export(directory: Path) -> bool:
     return os.path.lexists(directory / MANIFEST)
 
 
-def serialise(export: Export) -> bytes:
+def manifest_bytes(export: Export) -> bytes:
     content = {"format": FORMAT, "version": VERSION, **to_dict(export)}
     return _dump(content | {"checksum": hashlib.sha256(_dump(content)).hexdigest()})
 
@@ -107,7 +107,7 @@ def read_export(directory: Path) -> Export:
     return export
 
 
-def verify(directory: Path) -> list[str]:
+def verify_export(directory: Path) -> list[str]:
     """Problems with the files of an export, one sentence each; empty if all are intact."""
     try:
         export = _read(directory / MANIFEST)

@@ -20,7 +20,7 @@ from dragoman.config import from_dict
 from dragoman.decode.alignment.attention import SequencePair
 from dragoman.decode.search.config import SearchConfig
 from dragoman.engines.export import DEFAULT_POSITIONS, write_tokenizers
-from dragoman.engines.manifest import MANIFEST, ONNX, ONNX_FOLDER, Export, serialise
+from dragoman.engines.manifest import MANIFEST, ONNX, ONNX_FOLDER, Export, manifest_bytes
 from dragoman.engines.onnx_graph import OnnxGraph
 from dragoman.errors import UserError
 from dragoman.files import explained, hash_file, new_directory, scratch_directory, write_new
@@ -81,7 +81,7 @@ def export_onnx(
             search=search,
             files={name: hash_file(directory / name) for name in sorted(names)},
         )
-        write_new(directory / MANIFEST, (serialise(export),))
+        write_new(directory / MANIFEST, (manifest_bytes(export),))
         if card is not None:
             write_new(directory / "README.md", (card.encode("utf-8"),))
     return out
@@ -106,7 +106,7 @@ def _graphs(
     if isinstance(config, RnnConfig):
         from dragoman.engines import onnx_recurrent as recurrent
 
-        recurrent.refuse_unsupported(config)
+        recurrent.refuse_unsupported_recurrent(config)
         return {
             _ENCODER: recurrent.encoder_graph(model, config),
             _DECODER: recurrent.decoder_graph(model, config),

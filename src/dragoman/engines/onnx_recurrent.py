@@ -43,7 +43,7 @@ _SHORTEST_VECTOR = 1e-12
 """Least length that `F.normalize` divides by."""
 
 
-def refuse_unsupported(config: RnnConfig) -> None:
+def refuse_unsupported_recurrent(config: RnnConfig) -> None:
     if config.attention in _OTHERS:
         raise UserError(f"model.attention: the ONNX graphs have no {config.attention} scores")
 

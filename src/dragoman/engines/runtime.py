@@ -10,7 +10,7 @@ from typing import Any, Literal
 import ctranslate2
 import numpy as np
 
-from dragoman.decode.search.job import Job, by_length, filled, never
+from dragoman.decode.search.job import Job, by_length, neighbour_batches, never
 from dragoman.engines.manifest import VOCABULARIES
 from dragoman.errors import UserError
 from dragoman.plain import read_json
@@ -204,7 +204,7 @@ def _breaking_off(jobs: Sequence[Job]) -> Callable[[Any], bool]:
 def batch_slices(lengths: Sequence[int], batch_tokens: int, workers: int) -> list[slice]:
     """Adjacent sentences in batches of at most about `batch_tokens`, including padding: equally many for each
     worker and of equal size, so that the workers finish together."""
-    rough = list(filled(lengths, batch_tokens))
+    rough = list(neighbour_batches(lengths, batch_tokens))
     padded = sum(max(lengths[part]) * (part.stop - part.start) for part in rough)
     each = padded / (workers * -(-len(rough) // workers))
     parts, start, longest, done = [], 0, 0, 0

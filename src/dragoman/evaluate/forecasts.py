@@ -96,7 +96,7 @@ def baselines_for(task: TaskConfig, train: np.ndarray | None) -> dict[str, Basel
         found["seasonal naive"] = lambda past: seasonal_naive(past, series.season, series.horizon)
     if train is not None:
         weights = fit_linear(train, series.window, series.horizon)
-        found["linear"] = lambda past: linear(past, weights)
+        found["linear"] = lambda past: linear_forecast(past, weights)
     return found
 
 
@@ -130,7 +130,7 @@ def fit_linear(train: np.ndarray, window: int, horizon: int) -> np.ndarray:
     return np.linalg.solve(square + ridge * np.eye(window), product)
 
 
-def linear(past: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def linear_forecast(past: np.ndarray, weights: np.ndarray) -> np.ndarray:
     centred, mean = _centred(past.astype(np.float64))
     return centred @ weights + mean
 
@@ -156,7 +156,7 @@ def in_batches(
     return predict
 
 
-def table(found: ForecastReport) -> Sequence[str]:
+def forecast_table(found: ForecastReport) -> Sequence[str]:
     """The lines of the printed table."""
     width = max(len(row.name) for row in found.rows)
     lines = [f"{'':{width}}  {'MSE':>7}  {'MAE':>7}"]

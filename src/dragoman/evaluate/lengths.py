@@ -15,7 +15,7 @@ import numpy as np
 from sacrebleu.significance import PairedTest
 
 from dragoman.errors import UserError
-from dragoman.evaluate.metrics import FURTHER, Metric, check_counts, make_scorers, measure
+from dragoman.evaluate.metrics import FURTHER, Metric, check_same_count, make_scorers, measure
 
 LengthUnit = Literal["words", "characters"]
 MetricName = Literal["bleu", "chrf", "rouge", "brackets"]
@@ -122,7 +122,7 @@ def _edges_of_step(lengths: Sequence[int], step: int, min_sentences: int) -> lis
     return [edge for edge in edges[:-1] if edge > 0]  # the last bucket has no upper edge
 
 
-def compare(
+def compare_by_length(
     hypotheses: Mapping[str, Sequence[str]],
     references: Sequence[str],
     buckets: Sequence[Bucket],
@@ -135,7 +135,7 @@ def compare(
 ) -> Comparison:
     """Score the translations of every run on the whole test set and on each bucket."""
     for texts in hypotheses.values():
-        check_counts(texts, references)
+        check_same_count(texts, references)
     scorers = make_scorers(tokenize, lowercase, _further(metric))
     names: tuple[MetricName, ...] = ("bleu", "chrf", *_further(metric))
     runs: list[RunScores] = []

@@ -1,18 +1,21 @@
 """BLEU, chrF and TER by sacreBLEU, and metrics of single tasks beside them: each with its signature and an
 optional bootstrap interval."""
 
+import importlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF, CHRFScore
 from sacrebleu.metrics.ter import TER
 
-from dragoman.errors import UserError
-from dragoman.evaluate import brackets, rouge
+from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.errors import UserError, missing_extra
+from dragoman.evaluate import brackets
 from dragoman.evaluate.brackets import Brackets
-from dragoman.evaluate.rouge import Rouge
 from dragoman.evaluate.sums import SumMetric
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
@@ -28,8 +31,40 @@ class _Chrf(CHRF):
         return found
 
 
+ROUGE_KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rouge": "ROUGE-L"}
+
+
+class Rouge(SumMetric):
+    """ROUGE from the package `rouge-score` (Lin 2004): the overlap of an output with its reference in words,
+    pairs of words, and longest common subsequence. It only sees Latin letters and digits, and uses English
+    stemming. The value is the mean F1 over sentences."""
+
+    def __init__(self, kind: str = "rouge") -> None:
+        super().__init__()
+        try:
+            package = importlib.import_module("rouge_score.rouge_scorer")
+        except ModuleNotFoundError:
+            raise missing_extra("rouge_score", "rouge", "ROUGE") from None
+        self.name, self._own = ROUGE_KINDS[kind], "rougeL" if kind == "rouge" else kind
+        self._scorer = package.RougeScorer([self._own], use_stemmer=True)
+        self.variant = {"stem": "yes", "rouge-score": _rouge_version()}
+
+    def numbers(self, hypothesis: str, reference: str) -> list[float]:
+        return [self._scorer.score(reference, hypothesis)[self._own].fmeasure, 1.0]
+
+    def score(self, sums: Sequence[float]) -> float:
+        return 100 * sums[0] / sums[1]
+
+
+def _rouge_version() -> str:
+    try:
+        return version("rouge-score")
+    except PackageNotFoundError:  # the package is next to ours and not installed
+        return "unknown"
+
+
 SacreScorer = BLEU | CHRF | TER | SumMetric
-_FURTHER = {"rouge": (Rouge, rouge.KINDS), "brackets": (Brackets, brackets.KINDS)}
+_FURTHER = {"rouge": (Rouge, ROUGE_KINDS), "brackets": (Brackets, brackets.KINDS)}
 FURTHER = tuple(_FURTHER)
 """Metrics of single tasks; each stands for one or more scorers, one of which has its name."""
 
@@ -56,12 +91,12 @@ def corpus_metrics(
     further: Sequence[str] = (),
 ) -> list[Metric]:
     """BLEU, chrF and TER of a whole test set, and these further metrics."""
-    check_counts(hypotheses, references)
+    check_same_count(hypotheses, references)
     scorers = make_scorers(tokenize, lowercase, further)
     return [measure(scorer, hypotheses, references, bootstrap) for scorer in scorers.values()]
 
 
-def check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+def check_same_count(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     if len(hypotheses) != len(references):
         raise UserError(f"{len(hypotheses)} translations cannot be held against {len(references)} references")
     if not references:
@@ -129,3 +164,18 @@ def measure(
     return Metric(
         found.name, found.score, half_width, mean, higher_is_better, signature=str(scorer.get_signature())
     )
+
+
+def distinct(texts: Sequence[str], n: int) -> float:
+    """Distinct n-grams of words as a percentage of all n-grams (Li et al. 2016)."""
+    rows = [text.split() for text in texts]
+    grams = [tuple(row[start : start + n]) for row in rows for start in range(len(row) - n + 1)]
+    return 100 * len(set(grams)) / len(grams) if grams else 0.0
+
+
+def perplexities(scored: Sequence[Hypothesis], texts: Sequence[str]) -> tuple[float, float]:
+    """Perplexity per token, and per word, where the end of each text counts as a word."""
+    nll = -sum(one.log_prob for one in scored)
+    tokens = sum(len(one.tokens) + 1 for one in scored)
+    words = sum(len(text.split()) + 1 for text in texts)
+    return math.exp(min(700.0, nll / tokens)), math.exp(min(700.0, nll / words))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from dragoman.evaluate.metrics import check_counts, sentence_chrf
+from dragoman.evaluate.metrics import check_same_count, sentence_chrf
 
 SHORT, LONG = 0.5, 2.0
 """Length ratios to the reference, in characters."""
@@ -36,7 +36,7 @@ def find_kinds(
     sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]
 ) -> list[MistakeKind]:
     """The kinds of errors that occur. A translation may have several."""
-    check_counts(outputs, references)
+    check_same_count(outputs, references)
     rules: list[tuple[str, str, Callable[[str, str, str], bool]]] = [
         ("empty", "nothing is said, where the reference says something", _is_empty),
         ("copied", "the source is repeated, where the reference differs from it", _is_copy),
@@ -94,7 +94,7 @@ def sentence_scores(references: Sequence[str], outputs: Sequence[str], exact: bo
     return [sentence_chrf(output, reference) for output, reference in pairs]
 
 
-def by_length(sources: Sequence[str], scores: Sequence[float]) -> list[Slice]:
+def slices_by_length(sources: Sequence[str], scores: Sequence[float]) -> list[Slice]:
     """Three groups of about equal size, by source length: in words, or in characters if most sources are one
     word."""
     lengths = [len(source.split()) for source in sources]

@@ -62,7 +62,7 @@ def signed_colours() -> "Colormap":
     return LinearSegmentedColormap.from_list("signed", SIGNED)
 
 
-def save(
+def figure_files(
     figure: "Figure", endings: Sequence[str] = ("png", "svg"), cropped: bool = False
 ) -> dict[str, bytes]:
     """The bytes of a PNG, SVG or PDF file; without empty margins if it is to be cropped."""
@@ -87,7 +87,7 @@ def draw_lengths(comparison: Comparison) -> dict[str, bytes]:
         lines = [_draw_run(axes, run, number, len(labels)) for number, run in enumerate(comparison.runs)]
         _label_axes(axes, comparison)
         _add_legend(figure, lines, labels, columns)
-        return save(figure)
+        return figure_files(figure)
 
 
 def _draw_run(axes: "Axes", run: RunScores, number: int, count: int) -> "Line2D":
@@ -159,7 +159,7 @@ def draw_search_errors(found: SearchErrors) -> dict[str, bytes]:
         apart = f"; {found.unproven} not proven, left out" if found.unproven else ""
         note = f"{proven} sentences whose optimum is proven{apart}; {found.ranked_by}"
         figure.supxlabel(note, fontsize=8, color="0.35")
-        return save(figure)
+        return figure_files(figure)
 
 
 def _draw_misses(axes: "Axes", found: SearchErrors) -> None:

@@ -42,7 +42,7 @@ class Evaluation:
         }
 
 
-def evaluate(
+def evaluate_testset(
     translator: BaseTranslator,
     sources: Sequence[str],
     references: Sequence[str],

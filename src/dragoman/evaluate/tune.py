@@ -28,7 +28,7 @@ from dragoman.decode.search.loops import loops
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, SentenceProgress, Translator
 from dragoman.errors import UserError
-from dragoman.evaluate.metrics import SCORES, check_counts
+from dragoman.evaluate.metrics import SCORES, check_same_count
 from dragoman.evaluate.search_errors import evenly
 
 Openings = Sequence[tuple[int, ...]]
@@ -166,7 +166,7 @@ class Tuned:
         return self.scores[self.chosen.beam, self.chosen.alpha]
 
 
-def tune(
+def tune_search(
     translator: Translator,
     sources: Sequence[str],
     references: Sequence[str],
@@ -183,7 +183,7 @@ def tune(
     other settings stay. `progress` is also called before each beam. If it raises OutOfTime, the beams
     finished by then are compared; before the first one is finished, the exception is passed on."""
     start = search or translator.search
-    check_counts(sources, references)
+    check_same_count(sources, references)
     if not isinstance(start, BeamSearch):
         raise UserError(f"search.method: beam and alpha can be tuned for the method beam, not {start.method}")
     again = translator.context is not None and translator.context.target > 0

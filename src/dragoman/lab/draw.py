@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dragoman.evaluate.plot import COLOURS, DASHES, MARKERS, canvas, save, signed_colours
+from dragoman.evaluate.plot import COLOURS, DASHES, MARKERS, canvas, figure_files, signed_colours
 from dragoman.lab.statistics import Numbers, averages, half_width, mean
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def lines(
             axes.set_yscale("log")
         if level is not None:
             axes.axhline(level, color="0.5", linewidth=0.8, linestyle=":")
-        return save(figure)
+        return figure_files(figure)
 
 
 def draw_lines(axes: "Axes", numbers: Numbers, x: str, y: str) -> None:
@@ -92,7 +92,7 @@ def bars(numbers: Numbers, y: str, *, level: float | None = None) -> "Pictures":
         if len(numbers) > 1:
             room = max(1, min(len(numbers), 70 // (max(map(len, numbers)) + 6)))
             figure.legend(loc="outside upper center", ncols=room, frameon=False, fontsize=8)
-        return save(figure)
+        return figure_files(figure)
 
 
 def matrices(panels: Mapping[str, Numbers], columns: int = 2, digits: int = 2) -> "Pictures":
@@ -110,7 +110,7 @@ def matrices(panels: Mapping[str, Numbers], columns: int = 2, digits: int = 2) -
         for axes, title, table in zip(grid.flat, panels, tables, strict=False):
             draw_matrix(axes, table, digits)
             axes.set_title(title, fontsize=9, loc="left")
-        return save(figure)
+        return figure_files(figure)
 
 
 def draw_matrix(axes: "Axes", table: Mapping[str, Mapping[str, float]], digits: int = 2) -> None:

@@ -1,19 +1,20 @@
-"""Cross-entropy objectives of decoders: plain, with two passes (R-Drop), or with penalties."""
+"""Cross-entropy objectives of decoders: plain, with two passes (R-Drop), with penalties, or with an attention
+head that is trained to follow a word alignment."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from dragoman.data.batch import PairBatch
+from dragoman.data.batch import PairBatch, PieceLinks
 from dragoman.data.packed import PackedPairs
 from dragoman.errors import UserError
 from dragoman.kernels import usable
-from dragoman.learning.guided import GuidedAlignment
 from dragoman.learning.loss import Loss, Objective
-from dragoman.models.base import EncoderDecoder
+from dragoman.models.base import AlignmentGuide, EncoderDecoder
 from dragoman.nn.loss import cross_entropy, projected_cross_entropy
 from dragoman.nn.r_drop import projected_r_drop, r_drop
+from dragoman.nn.tap import open_tap
 from dragoman.runs.objective import ALWAYS, ObjectiveConfig, TeacherForcing
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -196,3 +197,35 @@ def _rows(
         rows = batch.tgt_mask.flatten().nonzero()[:, 0]
         hidden, target = [each[rows] for each in hidden], target[rows]
     return hidden, target
+
+
+class GuidedAlignment(Objective):
+    """Another objective, plus the alignment loss of one head (Garg et al. 2019, equation 3):
+
+        J + weight · Σ_t Σ_s −G_ts log A_ts
+
+    A are the attention weights of the head. G has the source tokens of each target token, each row spread
+    evenly over them; tokens without links are ignored. The row of A for a token is that of the step that
+    reads it, where the word is known (Chen et al. 2020), or of the step before, which predicts it. All other
+    attentions keep their fused kernels.
+    """
+
+    def __init__(self, objective: Objective, guide: AlignmentGuide, model: EncoderDecoder) -> None:
+        self.objective, self.guide = objective, guide
+        self.attention = guide.find(model)[1]
+
+    def __call__(self, model: EncoderDecoder, batch: PairBatch, update: int = 0) -> Loss:
+        assert batch.links is not None, "the batches of a guided objective have links"
+        seen: list[Tensor] = []
+        with open_tap(lambda _, weights: seen.append(weights[:, self.guide.head]), only=self.attention):
+            loss = self.objective(model, batch, update)
+        weights = torch.cat(seen, dim=1)  # B T S; a decoder that runs step by step has T records
+        extra = alignment_loss(weights, batch.links, self.guide.step == "read")
+        return Loss(loss.total + self.guide.weight * extra, loss.nll, loss.count)
+
+
+def alignment_loss(weights: Float[Tensor, "B T S"], links: PieceLinks, when_read: bool) -> Float[Tensor, ""]:
+    """Σ −G log A over all links; 0 for a batch without links."""
+    chosen = weights[links.rows, links.tgt + when_read, links.src]
+    chosen = chosen.to(torch.promote_types(chosen.dtype, torch.float32))
+    return -(links.weights * chosen.clamp_min(torch.finfo(chosen.dtype).tiny).log()).sum()

@@ -5,17 +5,32 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.config import apply_overrides, from_dict, to_dict
+from dragoman.config import apply_overrides, check_given, from_dict, to_dict
 from dragoman.data.labelled.config import VECTORS
 from dragoman.errors import UserError
 from dragoman.learning import Learning, named
-from dragoman.runs.config import ENDS, RunConfig, model_section
+from dragoman.models import check_fields, chosen_config, config_class
+from dragoman.runs.config import ENDS, RunConfig
+from dragoman.runs.device import pick_device
 from dragoman.runs.optim import ENDING, paper_rate
 
 _BUDGETED = {"validations": 15, "patience": 4, "tune_search": True, "report": True}
 """Defaults of `train` for runs with a time budget."""
 _BY_UPDATES = ("max_updates", "max_epochs", "validate_every", "save_every", "patience")
 """Fields of `train` that a time budget replaces."""
+
+
+def check_settings(plain: Mapping[str, Any]) -> None:
+    """Refuse unknown fields, presets, kinds and devices, and values of a wrong type, before the corpus is
+    read, which can take minutes."""
+    check_given(RunConfig, plain)
+    model = plain.get("model", {})
+    if "preset" in model or "kind" in model:
+        chosen_config(model)
+    else:
+        check_fields("transformer", model)
+        check_given(config_class("transformer"), model, "model")
+    pick_device(plain.get("train", {}).get("device", "auto"))
 
 
 def resolve(
@@ -26,7 +41,7 @@ def resolve(
     plain = apply_overrides(data, overrides)
     if minutes is not None:
         plain = _limited(plain, overrides, minutes)
-    kind, model = model_section(plain.get("model", {}))
+    kind, model = chosen_config(plain.get("model", {}))
     plain["model"] = {"kind": kind, **to_dict(model)}
     plain.setdefault("train", {})
     learning = _chosen(plain)

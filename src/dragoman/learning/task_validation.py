@@ -7,7 +7,7 @@ import torch
 
 from dragoman.data.labelled.config import SCORED, TaskConfig
 from dragoman.data.labelled.example import AnswerSpan, Example
-from dragoman.data.labelled.examples import Labelled, collate
+from dragoman.data.labelled.examples import Labelled, collate_rows
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.decode.predict import Prediction, PredictionCombiner
 from dragoman.decode.search.job import by_length
@@ -50,7 +50,7 @@ class TaskValidator(Validator):
         answers, total, count = PredictionCombiner(examples, self.task), 0.0, 0
         for numbers in self._batches:
             items = [self.labelled.items[number] for number in numbers]
-            batch = collate(items, self.task).to(self.device)
+            batch = collate_rows(items, self.task).to(self.device)
             with autocast:
                 scores = model(batch)
             total += float(task_loss(scores, batch, 0.0))

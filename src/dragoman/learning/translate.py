@@ -14,10 +14,10 @@ from dragoman.data.contexts import Contexts
 from dragoman.data.corpus import PairStore, Prepared
 from dragoman.data.directions import Languages, direction_name
 from dragoman.data.invent import Inventor
-from dragoman.data.pairs import IdPair, load_pairs, load_pairs_dropout
 from dragoman.data.scan import direction_numbers
 from dragoman.data.similar import SimilarSources
 from dragoman.data.sloppy import SloppySources
+from dragoman.data.store import IdPair, load_pairs, load_pairs_dropout
 from dragoman.data.terms import TermSources
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import FURTHER, make_scorers

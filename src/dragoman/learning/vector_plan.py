@@ -17,7 +17,7 @@ from dragoman.data.vectors.series import read_series
 from dragoman.data.vectors.stack import parts_of, the_files
 from dragoman.errors import UserError
 from dragoman.learning.task import METRICS
-from dragoman.runs.config import model_section
+from dragoman.models import chosen_config
 
 _PATCHES = 64
 _WINDOW, _PATCH = 336, 16
@@ -58,7 +58,7 @@ def completed_vectors(
     if task.kind == "caption":
         encoder = {"preset": _MODEL[task.kind], **sizes}
         chosen["model"] = {"kind": "mixed", "encoder": encoder, "decoder": {"preset": _DECODER}}
-    elif not brings_model or model_section(model)[1].abilities.vectors is not None:
+    elif not brings_model or chosen_config(model)[1].abilities.vectors is not None:
         chosen["model"] = ({} if brings_model else chosen["model"]) | sizes
     else:
         chosen["model"] = {}

@@ -138,7 +138,7 @@ class MarkovDecoder(nn.Module):
         self, target: Int[Tensor, "N P"], state: "MarkovState", queries: int, dtype: torch.dtype
     ) -> Float[Tensor, "N Q V"]:
         """Scores of what follows each of the last `queries` positions of the target."""
-        contexts = windows(target, self.order, self.vocab.bos_id)[:, -queries:]  # N Q order
+        contexts = last_pieces(target, self.order, self.vocab.bos_id)[:, -queries:]  # N Q order
         words, present = self._words(target, state)  # N M
         first = words.size(1) - queries  # position of the first query in the sequence
         size = self.vocab.tgt_size
@@ -235,7 +235,7 @@ class MarkovDecoder(nn.Module):
 
     def _contexts(self, batch: PairBatch, order: int) -> tuple[Int[Tensor, "P"], Int[Tensor, "P"]]:
         """The keys of all contexts of this length, and what followed."""
-        contexts = windows(batch.tgt_in, self.order, self.vocab.bos_id)[batch.tgt_mask]  # P order
+        contexts = last_pieces(batch.tgt_in, self.order, self.vocab.bos_id)[batch.tgt_mask]  # P order
         pieces = batch.tgt_out[batch.tgt_mask]
         if order == 0:
             return torch.zeros_like(pieces), pieces
@@ -277,6 +277,6 @@ class MarkovState:
         return replace(self, source=self.source[sentences], mask=self.mask[sentences], target=target)
 
 
-def windows(target: Int[Tensor, "B T"], order: int, bos_id: int) -> Int[Tensor, "B T N"]:
+def last_pieces(target: Int[Tensor, "B T"], order: int, bos_id: int) -> Int[Tensor, "B T N"]:
     """The last `order` pieces at each position, oldest first, padded with <s>."""
     return F.pad(target, (order - 1, 0), value=bos_id).unfold(1, order, 1)

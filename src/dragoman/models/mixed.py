@@ -18,7 +18,6 @@ from dragoman.config import to_dict
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import Decoder, Encoder, EncoderDecoder, Vocab, join, joined_abilities
 from dragoman.models.convs2s import ConvDecoder, ConvEncoder, ConvS2SConfig
-from dragoman.models.presets import chosen_config
 from dragoman.models.rnn import RnnConfig, RnnDecoder, RnnEncoder
 from dragoman.models.transformer import TransformerConfig, TransformerDecoder, TransformerEncoder
 from dragoman.models.vit import VitConfig, VitEncoder
@@ -56,6 +55,8 @@ class MixedConfig:
         return joined_abilities(self._half("encoder")[1], self._half("decoder")[1])
 
     def _half(self, name: str) -> tuple[str, Any]:
+        from dragoman.models import chosen_config  # which knows this class
+
         classes = {kind: half[0] for kind, half in HALVES.items() if half[2] or name == "encoder"}
         return chosen_config(getattr(self, name), classes, name)
 

@@ -1,10 +1,8 @@
 """Named configurations: `model: {preset: transformer-base}`. Each is a function that returns its config."""
 
-import dataclasses
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
 
-from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError, did_you_mean
 from dragoman.models import pretrained_presets as pretrained
 from dragoman.models.abilities import Abilities
@@ -155,39 +153,3 @@ def preset(name: str, where: str = "model") -> tuple[str, ModelConfig]:
     if name not in PRESETS:
         raise unknown_preset(name, f"{where}.preset")
     return PRESETS[name].kind, PRESETS[name].make()
-
-
-def chosen_config(section: object, classes: Mapping[str, type], where: str = "model") -> tuple[str, Any]:
-    """The kind and config of `{preset: name, field: value…}` or `{kind: name, field: value…}`."""
-    if not isinstance(section, Mapping):
-        raise UserError(f"{where}: expected a mapping of fields, found {section!r}")
-    fields = dict(section)
-    chosen = fields.pop("preset", None)
-    if chosen is not None and not isinstance(chosen, str):
-        raise UserError(f"{where}.preset: expected text, found {chosen!r}")
-    if chosen is None:
-        kind = fields.pop("kind", "transformer")
-        base: dict[str, Any] = {}
-    else:
-        kind, config = preset(chosen, where)
-        base = to_dict(config)
-        if fields.pop("kind", kind) != kind:
-            raise UserError(f"{where}.kind: the preset '{chosen}' is a {kind}; leave one of the two out")
-    if not isinstance(kind, str):
-        raise UserError(f"{where}.kind: expected text, found {kind!r}")
-    if kind not in classes:
-        advice = did_you_mean(kind, classes) or f"; choose one of {', '.join(classes)}"
-        raise UserError(f"{where}.kind: '{kind}' is not known here{advice}")
-    check_fields(kind, fields, classes, where)
-    return kind, from_dict(classes[kind], {**base, **fields}, where)
-
-
-def check_fields(
-    kind: str, given: Iterable[object], classes: Mapping[str, type], where: str = "model"
-) -> None:
-    """Refuse a field that only other kinds of model have, and name these."""
-    known = {other: [f.name for f in dataclasses.fields(config)] for other, config in classes.items()}
-    for name in given:
-        kinds = [other for other, names in known.items() if name in names]
-        if kinds and kind not in kinds:
-            raise UserError(f"{where}.{name}: unknown field of kind {kind}; it belongs to {', '.join(kinds)}")

@@ -16,7 +16,7 @@ from torch import nn
 
 from dragoman.data.batch import TaskBatch
 from dragoman.data.labelled.example import Example
-from dragoman.data.labelled.examples import Labelled, collate
+from dragoman.data.labelled.examples import Labelled, collate_rows
 from dragoman.decode.predict import Prediction, Predictor
 from dragoman.errors import UserError
 from dragoman.models import Network
@@ -98,7 +98,7 @@ def read_example(predictor: Predictor, texts: Sequence[str], steps: int = 64) ->
     task, tokenizer = predictor.task, predictor.tokenizer
     example = Example(tuple(texts), None, "the text")
     item = Labelled([example], task, tokenizer).items[0]
-    batch = collate([item], task).to(predictor.device)
+    batch = collate_rows([item], task).to(predictor.device)
     said = predictor.predict([example])[0]
     with torch.inference_mode(), record(predictor.model) as calls:
         scores = predictor.model(batch)

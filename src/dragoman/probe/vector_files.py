@@ -15,7 +15,7 @@ import numpy as np
 from dragoman.errors import UserError, missing_extra
 from dragoman.files import explained, replacing
 from dragoman.probe.embed import TextVectors
-from dragoman.text.normalize import one_line
+from dragoman.text.segment import one_line
 
 Numbered = Iterable[tuple[int, TextVectors]]
 """Lines from 1 on, and their vectors."""

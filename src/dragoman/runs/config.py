@@ -7,20 +7,23 @@ This module defines the fields. Defaults for fields that are not given, and chec
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dragoman.config import check_not_negative, dump_yaml, from_dict, to_dict
 from dragoman.data.config import DataConfig
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.decode.search.config import BeamSearch, SearchConfig
-from dragoman.errors import UserError
-from dragoman.models import config_classes
-from dragoman.models.presets import chosen_config
+from dragoman.errors import UserError, shown
+from dragoman.models import chosen_config
+from dragoman.models.base import AlignmentGuide
 from dragoman.runs.objective import ObjectiveConfig
 from dragoman.runs.optim import OptimConfig, ScheduleConfig, TransferConfig
 from dragoman.text.tokenizer import TokenizerConfig
+
+if TYPE_CHECKING:
+    from dragoman.runs.directory import Run
 
 TaskMetric = Literal["f1", "macro_f1", "matthews", "pearson", "spearman", "exact_match", "mse", "mae"]
 OutputMetric = Literal["bleu", "chrf", "exact", "rouge", "brackets"]
@@ -29,6 +32,8 @@ ValidationMetric = Literal["loss", "perplexity", "accuracy", OutputMetric, TaskM
 LOWER_IS_BETTER = ("loss", "perplexity", "mse", "mae")
 ENDS = ("max_updates", "max_epochs", "max_minutes", "patience")
 """Fields of `train` that end a run."""
+_MOST_NAMED = 4
+"""Differing fields that a message names."""
 Purpose = Literal["translate", "generate", "predict", "read"]
 
 
@@ -165,7 +170,7 @@ class RunConfig:
     @functools.cached_property
     def model_config(self) -> tuple[str, Any]:
         """The model's kind and its config dataclass."""
-        return model_section(self.model)
+        return chosen_config(self.model)
 
     @property
     def budgeted(self) -> bool:
@@ -178,28 +183,47 @@ class RunConfig:
         return self.model_config[1].abilities.counts
 
 
+@dataclass(frozen=True)
+class InferenceConfig:
+    """The part of a run's configuration that using its model needs."""
+
+    data: DataConfig
+    search: SearchConfig
+    purpose: Purpose
+    guided_alignment: AlignmentGuide
+    """The attention that was trained to align words."""
+
+
+def read_inference_config(plain: Mapping[str, Any]) -> InferenceConfig:
+    """The same file as `read_config`, without the settings of training."""
+    objective = plain.get("objective", {})
+    return InferenceConfig(
+        from_dict(DataConfig, plain["data"], "data"),
+        from_dict(SearchConfig, plain.get("search", {}), "search"),
+        plain.get("purpose") or _purpose_of_old_run(plain.get("task"), objective.get("name", "translate")),
+        from_dict(AlignmentGuide, objective.get("guided_alignment", {}), "objective.guided_alignment"),
+    )
+
+
 def read_config(plain: Mapping[str, Any]) -> RunConfig:
     """The configuration of a run directory, resolved when the run was created."""
-    kind, model = model_section(plain.get("model", {}))
+    kind, model = chosen_config(plain.get("model", {}))
     config = from_dict(RunConfig, {**plain, "model": {"kind": kind, **to_dict(model)}})
-    return dataclasses.replace(config, purpose=config.purpose or _purpose_of_old_run(config))
+    purpose = config.purpose or _purpose_of_old_run(config.task, config.objective.name)
+    return dataclasses.replace(config, purpose=purpose)
 
 
-def _purpose_of_old_run(config: RunConfig) -> Purpose:
+def _purpose_of_old_run(task: object, objective: str) -> Purpose:
     """Runs of versions before 0.2 do not contain it."""
-    if config.task is not None:
+    if task is not None:
         return "predict"
     before: dict[str, Purpose] = {"translate": "translate"}
     before |= dict.fromkeys(("causal", "prefix", "unilm"), "generate")
-    return before.get(config.objective.name, "read")
+    return before.get(objective, "read")
 
 
 def to_yaml(config: RunConfig) -> str:
     return dump_yaml(to_dict(config))
-
-
-def model_section(section: object) -> tuple[str, Any]:
-    return chosen_config(section, config_classes())
 
 
 def differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:
@@ -221,3 +245,30 @@ def _differences(old: object, new: object, where: str) -> list[tuple[str, object
             found += _differences(old.get(key), new.get(key), f"{where}.{key}" if where else str(key))
         return found
     return [] if old == new else [(where, old, new)]
+
+
+def refusal_of_other_config(run: "Run", found: Sequence[tuple[str, object, object]]) -> UserError:
+    """The message if the directory exists with another configuration. Different data are named first, because
+    everything chosen from them differs too."""
+    files = _files(run.config.data.train)
+    where = f"{run.directory} is a run on {files}"
+    advice = "use another directory with  --out runs/NAME"
+    if any(field.startswith("data.") for field, _, _ in found):
+        return UserError(f"{where}; {advice}, or continue it with  dragoman resume {run.directory}")
+    told = ", ".join(
+        f"{field} is {_short(old)} there and {_short(new)} here" for field, old, new in found[:_MOST_NAMED]
+    )
+    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    return UserError(
+        f"{where} with another configuration ({told}{more}); {advice}, or change it with  "
+        f"dragoman resume {run.directory} field=value"
+    )
+
+
+def _files(sources: Sequence[Any]) -> str:
+    names = [file for source in sources for file in source.files]
+    return ", ".join(names[:4]) + (" and others" if len(names) > 4 else "")
+
+
+def _short(value: object) -> str:
+    return value if isinstance(value, str) else shown(value, 40)

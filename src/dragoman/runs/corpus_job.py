@@ -23,7 +23,7 @@ from dragoman.errors import UserError
 from dragoman.runs.directory import Run
 from dragoman.runs.journal import CorpusPiece, Done, write_pieces
 from dragoman.text.context import in_documents, sentence_of
-from dragoman.text.normalize import one_line
+from dragoman.text.segment import one_line
 
 CHUNK = 1024
 """Lines that are sorted by length and translated together; an interruption loses at most these, and on a

@@ -14,9 +14,10 @@ plan.json  contest.json  half.json  tuning.json  report.md
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -32,7 +33,7 @@ from dragoman.checkpoint.model import (
     save_tokenizers,
     tokenizer_files,
 )
-from dragoman.config import load_yaml
+from dragoman.config import load_yaml, to_dict
 from dragoman.data.cache import CACHE
 from dragoman.data.corpus import Prepared
 from dragoman.data.directions import Languages
@@ -55,7 +56,7 @@ from dragoman.files import (
     try_lock,
     write_new,
 )
-from dragoman.runs.config import RunConfig, read_config, to_yaml
+from dragoman.runs.config import InferenceConfig, RunConfig, read_config, read_inference_config, to_yaml
 from dragoman.runs.records import read_records
 from dragoman.text.tokenizer import Tokenizer
 
@@ -79,16 +80,28 @@ class Outcome:
 
 
 class Run:
-    """A run directory whose manifest was verified."""
+    """A run directory whose manifest was verified. What its configuration says is read when it is needed:
+    translating needs less of it than training."""
 
-    def __init__(self, directory: Path, config: RunConfig, fingerprint: str) -> None:
-        self.directory, self.config, self.fingerprint = directory, config, fingerprint
+    def __init__(self, directory: Path, written: Mapping[str, Any], fingerprint: str) -> None:
+        self.directory, self.fingerprint = directory, fingerprint
+        self._written = written
         self.outcome: Outcome | None = None
         """The outcome of the session that has just trained it."""
         self._shortlist: Shortlist | None = None
 
     def __repr__(self) -> str:
         return f"Run({str(self.directory)!r})"
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """The whole configuration."""
+        return read_config(self._written)
+
+    @cached_property
+    def inference(self) -> InferenceConfig:
+        """The part of the configuration that using the model needs."""
+        return read_inference_config(self._written)
 
     @property
     def checkpoints(self) -> Path:
@@ -118,10 +131,10 @@ class Run:
 
     def prepared(self) -> Prepared:
         """The training data of a run on pairs or on text."""
-        found = self.corpus()
-        if isinstance(found, PreparedTask):
+        corpus = self.corpus()
+        if isinstance(corpus, PreparedTask):
             raise UserError(f"{self.directory}: this run has learnt from labelled examples, not from pairs")
-        return found
+        return corpus
 
     def corpus(self) -> Corpus:
         """The training data of the run."""
@@ -183,10 +196,10 @@ class Run:
             raise UserError(f"{path}: it is learnt from the training data, and those are gone; go without it")
         prepared = self.prepared()
         src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
-        found = learn_shortlist(prepared.train, (src.size, tgt.size), joint=src.config.joint)
+        learned = learn_shortlist(prepared.train, (src.size, tgt.size), joint=src.config.joint)
         with suppress(OSError):  # a read-only run can be used too
-            replace_file(path, found.file(self.fingerprint))
-        return found
+            replace_file(path, learned.file(self.fingerprint))
+        return learned
 
     def validation_examples(self) -> list[SequencePair]:
         """Pairs spread over the validation set; none if the data are missing."""
@@ -226,7 +239,7 @@ class Run:
             fill(temporary)
             written = write_new(temporary / CONFIG, (to_yaml(config).encode(),))
             _write_manifest(temporary, fingerprint, [written.sha256])
-        return cls(directory, config, fingerprint)
+        return cls(directory, to_dict(config), fingerprint)
 
     @classmethod
     def exists(cls, directory: Path) -> bool:
@@ -245,11 +258,11 @@ class Run:
             with explained(path, "read"):
                 if not path.exists():
                     raise UserError(f"{path}: this file of the run is missing")
-                found = hash_file(path)
-            if found not in allowed:
+                sha256 = hash_file(path)
+            if sha256 not in allowed:
                 hint = "; change a run with  dragoman resume RUN field=value" if name == CONFIG else ""
                 raise UserError(f"{path}: changed: its SHA-256 is not the one in {MANIFEST}{hint}")
-        return cls(directory, read_config(load_yaml(directory / CONFIG)), manifest["fingerprint"])
+        return cls(directory, load_yaml(directory / CONFIG), manifest["fingerprint"])
 
     def replace_config(self, config: RunConfig) -> None:
         """Write a changed configuration. During the exchange the manifest accepts the old and the new one."""
@@ -259,7 +272,9 @@ class Run:
             _write_manifest(self.directory, self.fingerprint, [hash_file(path), new])
             replace_file(path, text)
             _write_manifest(self.directory, self.fingerprint, [new])
+        self._written = to_dict(config)
         self.config = config
+        self.__dict__.pop("inference", None)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -51,7 +51,8 @@ def open_translator(
     sentence itself (`undirected`)."""
     for run in runs:
         _refuse_unless_it_translates(run)
-    directions = runs[0].config.data.directions
+    config = runs[0].inference
+    directions = config.data.directions
     if directions is not None and languages is None and not undirected:
         raise UserError(f"{runs[0].directory}: a run of several languages ({directions}); choose a direction")
     chosen = pick_device(device)
@@ -63,20 +64,21 @@ def open_translator(
                 f"{run.directory}: its tokenizers are not those of {runs[0].directory}; only runs with the "
                 "same ones can translate together"
             )
-    _refuse_precision(precision, runs, chosen)
+    counted = any(each.model.abilities.counts for each in (first, *others))
+    _refuse_precision(precision, counted, chosen)
     dtype = PRECISIONS[precision]
     models = [each.model.requires_grad_(False).to(dtype) for each in (first, *others)]
     if precision == "int8":
         for model in models:
             quantize(model)
-    translator = Translator(models, src, tgt, runs[0].config.search, chosen)
-    translator.context = runs[0].config.data.context
+    translator = Translator(models, src, tgt, config.search, chosen)
+    translator.context = config.data.context
     translator.alignment_examples = runs[0].validation_examples
-    guide = runs[0].config.objective.guided_alignment
-    if guide.weight and not runs[0].config.counted:
+    guide = config.guided_alignment
+    if guide.weight and not translator.model.abilities.counts:
         translator.aligner.look = guided_look(translator.model, guide)
     translator.scorer.shortlist = runs[0].shortlist
-    translator.cut_source = runs[0].config.data.clean.cut_source
+    translator.cut_source = config.data.clean.cut_source
     return translator if languages is None else directed(translator, directions, languages)
 
 
@@ -105,12 +107,12 @@ def open_published(directory: Path, device: str = "auto") -> Translator:
 
 
 def _refuse_unless_it_translates(run: Run) -> None:
-    if run.config.purpose == "predict":
+    if run.inference.purpose == "predict":
         raise UserError(
             f"{run.directory}: this run is fine-tuned for a task and does not translate; use it with  "
             f"dragoman predict {quote(str(run.directory))}"
         )
-    if run.config.purpose != "translate":
+    if run.inference.purpose != "translate":
         raise UserError(
             f"{run.directory}: this run was trained on text with the objective "
             f"«{run.config.objective.name}» and does not translate; {_use(run)}"
@@ -122,10 +124,10 @@ def _use(run: Run) -> str:
     return f"use it with  dragoman {command} {quote(str(run.directory))}"
 
 
-def _refuse_precision(precision: str, runs: Sequence[Run], device: torch.device) -> None:
+def _refuse_precision(precision: str, counted: bool, device: torch.device) -> None:
     if precision not in PRECISIONS:
         raise UserError(f"precision: expected one of {', '.join(PRECISIONS)}, found '{precision}'")
-    if precision != "float32" and any(run.config.counted for run in runs):
+    if precision != "float32" and counted:
         raise UserError(f"precision: a model fitted by counting has exact counts, not {precision}")
     if precision == "int8" and device.type != "cpu":
         raise UserError(f"precision: int8 is for the CPU; set the device to cpu, or bfloat16 on {device}")
@@ -215,9 +217,9 @@ def load(
     if is_export(Path(run)):
         if others:
             raise UserError(f"{run}: this is an export, which translates alone")
-        export = open_export(Path(run), which, device)
-        own = export.export
-        return directed(export, own.directions, own.chosen_languages(to, source, zero_shot))
+        translator = open_export(Path(run), which, device)
+        manifest = translator.export
+        return directed(translator, manifest.directions, manifest.chosen_languages(to, source, zero_shot))
     runs = [Run.open(directory) for directory in (run, *others)]
-    languages = runs[0].config.data.chosen_languages(to, source, zero_shot)
+    languages = runs[0].inference.data.chosen_languages(to, source, zero_shot)
     return open_translator(runs, which, device, precision, languages)

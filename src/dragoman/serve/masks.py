@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from dragoman.text.glossary import Glossary
-from dragoman.text.normalize import nfc
+from dragoman.text.segment import nfc
 from dragoman.text.spans import Span, find
 
 _PLACEHOLDER = re.compile(r"\{k+[0-9]+\}")

@@ -23,7 +23,7 @@ from dragoman.serve.refusal import Refusal
 from dragoman.serve.translates import Translates
 from dragoman.text.context import sentence_of
 from dragoman.text.glossary import Glossary
-from dragoman.text.identify import can_identify, identify, load_model
+from dragoman.text.identify import can_identify, identification_model, identify
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -107,7 +107,7 @@ class Service:
         self.memories = dict(memories or {})
         self.corrections = corrections
         if can_identify():  # so that the first request does not wait for it
-            threading.Thread(target=load_model, daemon=True).start()
+            threading.Thread(target=identification_model, daemon=True).start()
         self.pivot = self._checked(pivot)
         self.routes = self._routes()
 

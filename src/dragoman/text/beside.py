@@ -13,8 +13,7 @@ from itertools import accumulate
 
 from dragoman.errors import UserError
 from dragoman.text.glossary import Glossary
-from dragoman.text.normalize import nfc
-from dragoman.text.segment import with_mark
+from dragoman.text.segment import nfc, with_mark
 from dragoman.text.spans import find
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import Place
@@ -39,14 +38,14 @@ def knows(tokenizer: Tokenizer, pieces: Sequence[str]) -> bool:
 def with_terms(tokenizer: Tokenizer, ids: Sequence[int], terms: Iterable[PlacedTerm]) -> list[int]:
     """The ids of a source with its terms, from left to right, by their places in the text of the ids."""
     terms = list(terms)
-    places = pieces_of(tokenizer, ids, tokenizer.decode(ids), [term[:2] for term in terms])
+    places = pieces_in(tokenizer, ids, tokenizer.decode(ids), [term[:2] for term in terms])
     spelt_terms = [
         (*place, spelt(tokenizer, target)) for place, (_, _, target) in zip(places, terms, strict=True)
     ]
     return between(ids, spelt_terms, tokenizer.control_ids(TERM_PIECES))
 
 
-def pieces_of(
+def pieces_in(
     tokenizer: Tokenizer, ids: Sequence[int], text: str, spans: Iterable[Place]
 ) -> list[tuple[int, int]]:
     """The pieces `ids[first:behind]` that have something of each span of `text`, which is that of the ids. No

@@ -31,7 +31,7 @@ def are_forms(one: str, other: str) -> bool:
 
 def form_in(text: str, phrase: str) -> str | None:
     """The first words of a text that are forms of the words of a phrase, or None."""
-    wanted, places = words_of(phrase), words_of(text)
+    wanted, places = word_runs(phrase), word_runs(text)
     for first in range(len(places) - len(wanted) + 1):
         found = places[first : first + len(wanted)]
         if wanted and all(are_forms(own[0], other[0]) for own, other in zip(found, wanted, strict=True)):
@@ -39,7 +39,7 @@ def form_in(text: str, phrase: str) -> str | None:
     return None
 
 
-def words_of(text: str) -> list[tuple[str, int, int]]:
+def word_runs(text: str) -> list[tuple[str, int, int]]:
     """Runs of letters, digits and marks, with their places."""
     return [(run[0], run.start(), run.end()) for run in word_pattern().finditer(text)]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from dragoman.errors import UserError, no_such_file
-from dragoman.text.normalize import nfc
+from dragoman.text.segment import nfc
 from dragoman.text.word_boundaries import is_word_character
 
 Case = Literal["smart", "exact", "ignore"]

@@ -88,7 +88,7 @@ _lock = threading.Lock()
 _loaded: list[_Model] = []
 
 
-def load_model() -> _Model:
+def identification_model() -> _Model:
     """The model of py3langid, read once. Only languages with a code of two letters are kept: the others are
     dialects and small languages, for which short texts are taken too often."""
     with _lock:
@@ -126,7 +126,7 @@ def can_identify() -> bool:
 
 def known_languages() -> tuple[str, ...]:
     """The codes of the languages that can be told."""
-    return tuple(label for label in load_model().columns if label != _NO_LANGUAGE)
+    return tuple(label for label in identification_model().columns if label != _NO_LANGUAGE)
 
 
 def identify(text: str, among: Sequence[str] | None = None) -> list[tuple[str, float]]:
@@ -143,7 +143,7 @@ def confidences(texts: Sequence[str], among: Sequence[str]) -> np.ndarray:
     Candidates compete with each other and with the most likely other language. So a German text is not
     English, even if English is the only candidate. Unknown languages and texts without letters have 0.
     """
-    model = load_model()
+    model = identification_model()
     columns = [model.columns.get(_label(code), []) for code in among]
     chosen = sorted({column for one in columns for column in one})
     others = [column for column in range(len(model.labels)) if column not in chosen]

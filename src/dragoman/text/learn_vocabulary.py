@@ -12,8 +12,7 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
 from dragoman.errors import UserError
-from dragoman.text.normalize import nfc
-from dragoman.text.segment import MARK, segment_pattern, segmenter, with_mark
+from dragoman.text.segment import MARK, nfc, segment_pattern, segmenter, with_mark
 from dragoman.text.tokenizer_config import TokenizerConfig
 
 Merge = tuple[str, str]

@@ -194,7 +194,7 @@ def _written(root: _Node) -> list[tuple[int, int]]:
     return found
 
 
-def write(
+def with_spans(
     translation: str,
     target_units: Sequence[Place],
     placed: Sequence[tuple[int, int]],

@@ -19,8 +19,8 @@ from typing import Literal
 import numpy as np
 
 from dragoman.text.markup import role, well_formed
-from dragoman.text.normalize import nfc
-from dragoman.text.placement import Mark, arrange, write
+from dragoman.text.placement import Mark, arrange, with_spans
+from dragoman.text.segment import nfc
 from dragoman.text.spans import DEFAULT_KINDS, Span, SpanKind, find
 from dragoman.text.word_boundaries import Place, units, words
 
@@ -130,7 +130,7 @@ def _ways(
         weights = _same_order(len(target_units), len(source_units))
     placed = arrange(marks, (protected.text, source_units), (translation, target_units), weights)
     for spaced in (False, True):
-        yield write(translation, target_units, placed, marks, spaced), "placed"
+        yield with_spans(translation, target_units, placed, marks, spaced), "placed"
     at_end = " ".join(mark.span.text for mark in marks)
     yield f"{translation} {at_end}".strip(), "appended"
     yield f"{translation.translate(_TRIGGERS)} {at_end}".strip(), "appended"

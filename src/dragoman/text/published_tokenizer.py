@@ -21,16 +21,13 @@ from typing import Any
 import tokenizers
 
 from dragoman.errors import UserError, shown
-from dragoman.files import open_regular
-from dragoman.text.normalize import nfc
-from dragoman.text.segment import MARK
+from dragoman.text.segment import MARK, nfc
 from dragoman.text.spelling import Spelling
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizer_config import BYTE_PIECES, CONTROL_PIECES, LARGEST_VOCABULARY, TokenizerConfig
-from dragoman.text.tokenizer_file import read_json, sealed, write_bytes
-from dragoman.text.tokenizer_json_checks import check_library, parts_of
+from dragoman.text.tokenizer_file import PUBLISHED_FORMAT, read_tokenizer_json, sealed, write_bytes
+from dragoman.text.tokenizer_json_checks import check_library, section_parts
 
-FORMAT = "dragoman published tokenizer"
 VERSION = 1
 HIDDEN = "\0"
 UNUSED = f"{HIDDEN}<unused "
@@ -58,11 +55,11 @@ class Published:
     """A translation begins with `before` whatever the model thinks of it: its language."""
 
 
-def serialise(published: Published) -> bytes:
+def published_bytes(published: Published) -> bytes:
     """The bytes of the file. Equal tokenizers give equal bytes."""
     return sealed(
         {
-            "format": FORMAT,
+            "format": PUBLISHED_FORMAT,
             "version": VERSION,
             "size": published.size,
             "joint": published.joint,
@@ -72,14 +69,6 @@ def serialise(published: Published) -> bytes:
             "library": published.library,
         }
     )
-
-
-def is_published(path: Path) -> bool:
-    try:
-        with open_regular(path) as file:
-            return f'"{FORMAT}"'.encode() in file.read(64)
-    except (OSError, UserError):
-        return False  # reading it gives the reason
 
 
 class PublishedTokenizer(Tokenizer):
@@ -98,7 +87,7 @@ class PublishedTokenizer(Tokenizer):
         )
         self.size, self.opening = published.size, published.before
         self.forced = published.before if published.forced else ()
-        self.sha256 = hashlib.sha256(serialise(published)).hexdigest()
+        self.sha256 = hashlib.sha256(published_bytes(published)).hexdigest()
         self._library = _runtime(published.library)
         names = {number: name for name, number in self._library.get_vocab().items()}
         if not names.keys() >= set(range(self.size)):
@@ -168,11 +157,11 @@ class PublishedTokenizer(Tokenizer):
         return {**library, "model": {**library["model"], "vocab": library["model"]["vocab"][: self.size]}}
 
     def save(self, path: Path) -> None:
-        write_bytes(serialise(self.published), Path(path))
+        write_bytes(published_bytes(self.published), Path(path))
 
     @classmethod
     def load(cls, path: Path) -> "PublishedTokenizer":
-        data, content = read_json(path)
+        data, content = read_tokenizer_json(path)
         try:
             known = isinstance(content, dict) and tuple(name for name in content if name != "forced")
             if known != _FIELDS or content["version"] != VERSION:
@@ -182,7 +171,7 @@ class PublishedTokenizer(Tokenizer):
                 raise UserError("before: expected a list of pieces")
             forced = content.get("forced", False)
             published = Published(**values, before=tuple(content["before"]), forced=forced)
-            if serialise(published) != data:
+            if published_bytes(published) != data:
                 raise UserError("its contents do not match its checksum")
             return cls(published)
         except UserError as error:
@@ -253,7 +242,7 @@ def _as_user_errors(what: str) -> Iterator[None]:
 def _speller(library: dict[str, Any]) -> Callable[[str], bytes]:
     """The bytes of a piece by its name."""
     model = library["model"]
-    if any(part["type"] == "ByteLevel" for part in parts_of(library, "pre_tokenizer")):
+    if any(part["type"] == "ByteLevel" for part in section_parts(library, "pre_tokenizer")):
         return _byte_level
     if model["type"] == "WordPiece":
         inside = str(model.get("continuing_subword_prefix") or "##")

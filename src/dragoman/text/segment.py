@@ -1,9 +1,9 @@
-"""Pre-tokenization: segments that no piece of a vocabulary crosses.
+"""Normalisation to NFC, and pre-tokenization: segments that no piece of a vocabulary crosses.
 
 A segment is a word with its space, a punctuation mark or a digit with its space, or a single space. With
 `keep_identifiers` a name such as `course0.total_sum` is one word. Python and the trainer of the library use
-the same pattern, so they agree. It is built here from character
-categories, never read from a file, and matches in linear time.
+the same pattern, so they agree. It is built here from character categories, never read from a file, and
+matches in linear time. Normalisation changes nothing else.
 
 "<" is always a segment of its own. All control pieces begin with "<" and are longer, so no text can spell
 one.
@@ -14,7 +14,34 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from dragoman.errors import UserError
 from dragoman.text.tokenizer_config import MarkPlace, TokenizerConfig
+
+
+def nfc(text: str) -> str:
+    """`text` in NFC. A lone surrogate is refused, since UTF-8 cannot represent it."""
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        code = ord(text[error.start])
+        raise UserError(
+            f"text: character {error.start + 1} is a lone surrogate (U+{code:04X}), no Unicode text; "
+            "read the text as UTF-8 or remove the character"
+        ) from None
+    return unicodedata.normalize("NFC", text)
+
+
+def one_line(text: str) -> str:
+    """Replace line feeds and NULs, which a model can generate, so that a line stays one line."""
+    return text.replace("\n", " ").replace("\0", " ")
+
+
+def escaped(text: str) -> str:
+    """One line that keeps them: a line feed is written as `\\n`, a backslash as two."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\0", " ")
+
 
 MARK = "▁"
 """A space in the written form of a piece. Internally a space is a space, and a literal ▁ is spelt in

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 
 from dragoman.errors import UserError
 from dragoman.text.bpe import MergeRules, merging
-from dragoman.text.normalize import nfc
 from dragoman.text.published_tokenizer import PublishedTokenizer
-from dragoman.text.segment import MARK
+from dragoman.text.segment import MARK, nfc
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizer_config import BOS_ID, CONTROL_PIECES, EOS_ID, PAD_ID
 

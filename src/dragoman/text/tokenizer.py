@@ -22,11 +22,16 @@ from dragoman.errors import UserError
 from dragoman.text.bpe import WALL, BpeDropout, MergeRules, Speller, merging
 from dragoman.text.context import SEPARATOR, SIGN
 from dragoman.text.learn_vocabulary import learn_vocabulary
-from dragoman.text.normalize import nfc
-from dragoman.text.segment import MARK, segmenter, with_mark
+from dragoman.text.segment import MARK, nfc, segmenter, with_mark
 from dragoman.text.spelling import Spelling
 from dragoman.text.tokenizer_config import BOS_ID, EOS_ID, PAD_ID, TokenizerConfig
-from dragoman.text.tokenizer_file import Vocabulary, read, serialise, write
+from dragoman.text.tokenizer_file import (
+    Vocabulary,
+    is_published,
+    read_vocabulary_file,
+    vocabulary_bytes,
+    write_vocabulary,
+)
 
 __all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "Tokenizer", "TokenizerConfig"]
 
@@ -54,7 +59,7 @@ class Tokenizer:
         self.config = vocabulary.config
         self.kind: str = vocabulary.config.kind
         self.size = len(vocabulary.pieces)
-        self.sha256 = hashlib.sha256(serialise(vocabulary)).hexdigest()
+        self.sha256 = hashlib.sha256(vocabulary_bytes(vocabulary)).hexdigest()
         self._first_byte = len(self.config.first_pieces) - 256
         if SEPARATOR in self.config.specials:
             (self.separator,) = self.control_ids((SEPARATOR,))
@@ -114,11 +119,11 @@ class Tokenizer:
         """Sentence by sentence, with the separating piece between them."""
         rows = [text.split(SIGN) for text in texts]
         parts = iter(self.opened_with(()).encode_batch(list(chain.from_iterable(rows))))
-        found = []
+        encoded = []
         for row in rows:
             ids = [piece for _ in row for piece in (self.separator or 0, *next(parts))]
-            found.append([*self.opening, *ids[1:]])
-        return found
+            encoded.append([*self.opening, *ids[1:]])
+        return encoded
 
     def encode_dropout(self, text: str, rate: float, key: tuple[int, ...]) -> list[int]:
         """Like `encode`, with each merge left out at `rate`: BPE-dropout (Provilkov et al. 2020).
@@ -203,18 +208,17 @@ class Tokenizer:
         return _model(self._vocabulary, self._first_byte)
 
     def save(self, path: Path) -> None:
-        write(self._vocabulary, Path(path))
+        write_vocabulary(self._vocabulary, Path(path))
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         """Read a saved tokenizer. A damaged or inconsistent file is refused."""
-        from dragoman.text.published_tokenizer import (  # a subclass of this one
-            PublishedTokenizer,
-            is_published,
-        )
-
         path = Path(path)
-        return PublishedTokenizer.load(path) if is_published(path) else cls(read(path))
+        if is_published(path):
+            from dragoman.text.published_tokenizer import PublishedTokenizer  # a subclass of this one
+
+            return PublishedTokenizer.load(path)
+        return cls(read_vocabulary_file(path))
 
     def _prepare(self, text: str) -> str:
         return with_mark(nfc(text), self.config)

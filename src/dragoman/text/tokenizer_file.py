@@ -14,12 +14,13 @@ from typing import Any
 
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError, shown
-from dragoman.files import explained, read_regular, replace_file
+from dragoman.files import explained, open_regular, read_regular, replace_file
 from dragoman.plain import parse_json
 from dragoman.text.segment import MARK
 from dragoman.text.tokenizer_config import TokenizerConfig
 
 FORMAT = "dragoman tokenizer"
+PUBLISHED_FORMAT = "dragoman published tokenizer"
 VERSION = 1
 LARGEST_FILE, MOST_VALUES = 256 << 20, 8_000_000
 _FIELDS = ("format", "version", "config", "pieces", "merges", "checksum")
@@ -40,7 +41,7 @@ class Vocabulary:
         return next((i for i in range(first, len(self.pieces)) if len(self.pieces[i]) > 1), len(self.pieces))
 
 
-def serialise(vocabulary: Vocabulary) -> bytes:
+def vocabulary_bytes(vocabulary: Vocabulary) -> bytes:
     """The bytes of the file. Equal vocabularies give equal bytes."""
     content: dict[str, Any] = {
         "format": FORMAT,
@@ -57,8 +58,8 @@ def sealed(content: dict[str, Any]) -> bytes:
     return _dump(content | {"checksum": hashlib.sha256(_dump(content)).hexdigest()})
 
 
-def write(vocabulary: Vocabulary, path: Path) -> None:
-    write_bytes(serialise(vocabulary), path)
+def write_vocabulary(vocabulary: Vocabulary, path: Path) -> None:
+    write_bytes(vocabulary_bytes(vocabulary), path)
 
 
 def write_bytes(data: bytes, path: Path) -> None:
@@ -67,19 +68,28 @@ def write_bytes(data: bytes, path: Path) -> None:
         replace_file(path, data)
 
 
-def read(path: Path) -> Vocabulary:
+def read_vocabulary_file(path: Path) -> Vocabulary:
     """Read and check a file. Anything that dragoman would not have written is refused."""
-    data, content = read_json(path)
+    data, content = read_tokenizer_json(path)
     try:
         vocabulary = _check(content)
-        if serialise(vocabulary) != data:
+        if vocabulary_bytes(vocabulary) != data:
             raise UserError("its contents do not match its checksum")
     except UserError as error:
         raise UserError(f"{path}: not a sound tokenizer file: {error}") from None
     return vocabulary
 
 
-def read_json(path: Path) -> tuple[bytes, Any]:
+def is_published(path: Path) -> bool:
+    """Whether the file is of a published tokenizer (`text/published_tokenizer.py`)."""
+    try:
+        with open_regular(path) as file:
+            return f'"{PUBLISHED_FORMAT}"'.encode() in file.read(64)
+    except (OSError, UserError):
+        return False  # reading it gives the reason
+
+
+def read_tokenizer_json(path: Path) -> tuple[bytes, Any]:
     """The bytes of a file, and their content."""
     data = _read_bytes(path)
     try:

@@ -145,7 +145,7 @@ def check_library(library: Any) -> None:
             raise UserError(f"{shown(name)} is not a field that is known")
     growth = 1.0
     for section in SECTIONS:
-        for part in parts_of(library, section):
+        for part in section_parts(library, section):
             growth *= _growth(section, part)
     if growth > _LARGEST_GROWTH:
         raise UserError(f"its normalizers and pre-tokenizers could make a text {growth:,.0f} times longer")
@@ -153,7 +153,7 @@ def check_library(library: Any) -> None:
     _check_model(library["model"])
 
 
-def parts_of(library: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
+def section_parts(library: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
     """All parts of a section, also those inside sequences, checked."""
     found = library.get(section)
     parts = [] if found is None else list(_inside(section, found, 1))

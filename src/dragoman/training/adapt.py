@@ -26,7 +26,7 @@ from dragoman.evaluate.metrics import bleu, chrf, exact_match, sentence_chrf
 from dragoman.files import explained, new_directory, write_new
 from dragoman.runs.directory import Run
 from dragoman.runs.optim import paper_rate
-from dragoman.text.normalize import one_line
+from dragoman.text.segment import one_line
 
 TextPairs = list[tuple[str, str]]
 

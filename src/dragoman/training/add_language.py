@@ -19,12 +19,12 @@ from typing import Any
 
 from dragoman.data.directions import Languages, direction_name
 from dragoman.data.formats import read_pairs
-from dragoman.data.languages import corpora_by_direction, languages_told, parts_of
+from dragoman.data.languages import corpora_by_direction, corpora_in, languages_told
 from dragoman.errors import UserError
 from dragoman.files import explained, new_directory, write_new
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_translator
-from dragoman.text.normalize import one_line
+from dragoman.text.segment import one_line
 from dragoman.training.adapt import (
     FEWEST,
     MOST_REHEARSED,
@@ -80,7 +80,7 @@ def gather(run: Run, files: Sequence[str], directions: str, hold_out: float) -> 
     known = {code for pair in rehearsed for code in pair}
     parts: dict[str, list[str]] = {"train": [], "valid": []}
     for file in files:
-        own = parts_of(Path(file)) if os.path.isdir(file) else {"train": [file]}  # noqa: PTH112
+        own = corpora_in(Path(file)) if os.path.isdir(file) else {"train": [file]}  # noqa: PTH112
         for part in parts:
             parts[part] += own.get(part, [])
     learnt = _new_corpora(parts["train"], directions, rehearsed)

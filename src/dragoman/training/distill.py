@@ -27,7 +27,7 @@ from dragoman.runs.config import RunConfig, to_yaml
 from dragoman.runs.corpus_job import CorpusTask, Spread, translate_corpus
 from dragoman.runs.directory import Run
 from dragoman.runs.journal import Done
-from dragoman.text.normalize import one_line
+from dragoman.text.segment import one_line
 from dragoman.text.tokenizer import Tokenizer
 
 RECIPE = "recipe.yaml"

@@ -20,16 +20,15 @@ from dragoman.data.corpus import scanned_once
 from dragoman.data.formats import group_files
 from dragoman.data.formats.columns import parse_columns
 from dragoman.data.formats.detect import language_suffix, stem_of
-from dragoman.data.languages import corpora_by_direction, languages_of, parts_of
+from dragoman.data.languages import corpora_by_direction, corpora_in, languages_of
 from dragoman.data.scan import Scan
 from dragoman.errors import UserError, no_such_file
 from dragoman.learning import named
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import check_settings, resolve
 from dragoman.learning.task_plan import completed_task
 from dragoman.learning.vector_plan import refuse_other_images
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
-from dragoman.runs.given import check_given
 from dragoman.training.display import Display
 
 Overrides = Sequence[str] | Mapping[str, Any]
@@ -92,7 +91,7 @@ def make_draft(
         return Draft(resolve(task, assignments, minutes))
     if not missing:
         return Draft(resolve(given, assignments, minutes))
-    check_given(plain)
+    check_settings(plain)
     profiler = Profiler()
     seed = plain.get("seed", RunConfig.seed)
     seed = seed if isinstance(seed, int) else RunConfig.seed
@@ -207,7 +206,7 @@ def with_directions(files: Sequence[str], valid: Sequence[str], directions: str)
         raise UserError("--directions: a recipe names its own, as src_lang and tgt_lang of each corpus")
     parts: dict[str, list[str]] = {"train": [], "valid": list(valid), "test": []}
     for file in files:
-        own = parts_of(Path(file)) if os.path.isdir(file) else {"train": [file]}  # noqa: PTH112
+        own = corpora_in(Path(file)) if os.path.isdir(file) else {"train": [file]}  # noqa: PTH112
         for part, names in own.items():
             parts[part] += names if part != "valid" or not valid else []
     train = corpora_by_direction(parts["train"], directions)

@@ -17,7 +17,7 @@ from dragoman.evaluate.metrics import SCORES
 from dragoman.evaluate.tune import (
     OutOfTime,
     Tuned,
-    tune,
+    tune_search,
     validation_openings,
     validation_pairs,
 )
@@ -92,7 +92,7 @@ class Finish:
         self.log.display.stage("tuning the search", 0, None)
         beams = sorted({*_BEAMS, now.beam})
         try:
-            found = tune(
+            found = tune_search(
                 self.run.translator("best", str(self.device), undirected=True),
                 sources,
                 references,

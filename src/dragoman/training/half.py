@@ -13,9 +13,8 @@ from dragoman.config import to_dict
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import SCORES
 from dragoman.files import beside, explained, read_regular, replace_file
-from dragoman.runs.config import LOWER_IS_BETTER, RunConfig, training_differences
+from dragoman.runs.config import LOWER_IS_BETTER, RunConfig, refusal_of_other_config, training_differences
 from dragoman.runs.directory import Run
-from dragoman.runs.other import other_run
 from dragoman.training.clock import Clock, Since
 from dragoman.training.display import Display, Quiet
 from dragoman.training.report import REPORT
@@ -87,7 +86,7 @@ def measure_half(run: Run, display: Display, clock: Clock) -> Run:
     if Run.exists(directory):
         second = Run.open(directory)
         if found := training_differences(second.config, config):
-            raise other_run(second, found)
+            raise refusal_of_other_config(second, found)
     else:
         second = Run.create(directory, config, run.prepared())
     display.line(f"half of the data: every second pair, in {directory}")

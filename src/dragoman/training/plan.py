@@ -17,10 +17,9 @@ from dragoman.data.scan import Scan
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
 from dragoman.learning.task_plan import prepare_for_task
-from dragoman.runs.config import RunConfig, training_differences
+from dragoman.runs.config import RunConfig, refusal_of_other_config, training_differences
 from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus, Run
-from dragoman.runs.other import other_run
 from dragoman.training.clock import Clock
 from dragoman.training.display import Display
 from dragoman.training.draft import Draft, Overrides, Source, make_draft
@@ -183,7 +182,7 @@ def _refuse_other_config(run: Run, config: RunConfig) -> None:
     found = training_differences(run.config, config)
     found.sort(key=lambda difference: difference[0] == "schedule.total")  # it follows from another field
     if found:
-        raise other_run(run, found)
+        raise refusal_of_other_config(run, found)
 
 
 def _refuse_other_corpus(run: Run, prepared: Corpus) -> None:

@@ -12,7 +12,7 @@ from shlex import quote
 from typing import Any
 
 from dragoman.data.corpus import Prepared
-from dragoman.evaluate.mistakes import by_known_words, by_length, find_kinds, sentence_scores
+from dragoman.evaluate.mistakes import by_known_words, find_kinds, sentence_scores, slices_by_length
 from dragoman.evaluate.search_errors import evenly
 from dragoman.files import explained, read_regular, replace_file
 from dragoman.learning import learning_of
@@ -200,7 +200,9 @@ def _mistakes_part(run: Run, prepared: Prepared, said: ValidationTranslations | 
     scores = sentence_scores(said.references, said.outputs, exact)
     kinds = find_kinds(said.sources, said.references, said.outputs)
     rows = [(kind.name, kind.rule, str(len(kind.places))) for kind in kinds]
-    slices = by_length(said.sources, scores) + by_known_words(said.sources, scores, _known_words(prepared))
+    slices = slices_by_length(said.sources, scores) + by_known_words(
+        said.sources, scores, _known_words(prepared)
+    )
     unit = "exact match, %" if exact else "mean chrF"
     return [
         f"## What it gets wrong ({len(said.sources)} validation sentences)",

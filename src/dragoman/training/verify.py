@@ -141,7 +141,7 @@ def _verify_checkpoint(path: Path) -> VerifyReport:
 def verify_store(
     path: Path, cure: str = "prepare it again: the next training on these files does"
 ) -> VerifyReport:
-    from dragoman.data.prepared import verify as verify_prepared
+    from dragoman.data.prepared import verify_prepared
     from dragoman.data.seal import unverifiable
 
     report = VerifyReport(path, STORE)
@@ -155,7 +155,7 @@ def verify_store(
 
 
 def _verify_export(path: Path) -> VerifyReport:
-    from dragoman.engines.manifest import verify as verify_export
+    from dragoman.engines.manifest import verify_export
 
     report = VerifyReport(path, EXPORT)
     report.count(path.iterdir())

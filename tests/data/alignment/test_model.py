@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.data.alignment import MOST_CELLS, CorpusAligner
+from dragoman.data.alignment import MOST_CELLS, CorpusAligner, grow_diag_final_and
 from dragoman.data.alignment.model import CONCENTRATION, NULL_PROBABILITY, Direction, digamma, make_blocks
-from dragoman.data.alignment.symmetrise import grow_diag_final_and
 
 PAIRS = [([0, 1], [0, 1, 2]), ([1], [2]), ([0, 2, 1], [0, 3, 2]), ([2, 0], [3, 0]), ([2, 1], [3, 1, 2])]
 

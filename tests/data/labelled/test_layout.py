@@ -5,9 +5,8 @@ import pytest
 
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import AnswerSpan, Example
-from dragoman.data.labelled.examples import Labelled, collate
-from dragoman.data.labelled.layout import Layout
-from dragoman.data.labelled.words import locate_pieces
+from dragoman.data.labelled.examples import Labelled, collate_rows
+from dragoman.data.labelled.layout import Layout, locate_pieces
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 TEXTS = ["the cat sat on the mat", "a café near the Straße", "naïve 日本 words, here"]
@@ -65,7 +64,7 @@ def test_the_first_piece_of_a_word_bears_its_label(tokenizer: Tokenizer) -> None
         for word, place in zip(item.words, item.places, strict=True):
             pieces = tokenizer.encode(words[word])
             assert item.rows[0].ids[place : place + len(pieces)].tolist() == pieces
-    batch = collate(items, task)
+    batch = collate_rows(items, task)
     assert batch.asked is not None
     assert batch.num_tokens == 6
     assert batch.ids.flatten()[batch.asked].tolist() == [tokenizer.encode(word)[0] for word in words]

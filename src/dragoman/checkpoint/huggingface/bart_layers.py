@@ -11,9 +11,9 @@ from dragoman.checkpoint.huggingface.family import (
     Weight,
     activation_name,
     modules,
-    numbered,
     read_activation,
     refuse_unequal,
+    weights_of_layers,
 )
 from dragoman.models.transformer import TransformerConfig
 
@@ -78,8 +78,8 @@ def body_weights(config: TransformerConfig) -> dict[str, Weight]:
     def decoder_layer(number: int) -> dict[str, Weight]:
         return layer_weights(f"model.decoder.layers.{number}", cross=True)
 
-    named = numbered("encoder.layers", config.num_layers, encoder_layer)
-    named |= numbered("decoder.layers", config.decoder_layers, decoder_layer)
+    named = weights_of_layers("encoder.layers", config.num_layers, encoder_layer)
+    named |= weights_of_layers("decoder.layers", config.decoder_layers, decoder_layer)
     if config.output_bias:
         named["projection.bias"] = Weight((BIAS,), rows="tgt", flat=True)
     return named

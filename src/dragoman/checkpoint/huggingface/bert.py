@@ -8,9 +8,9 @@ from dragoman.checkpoint.huggingface.family import (
     Weight,
     activation_name,
     modules,
-    numbered,
     read_activation,
     refuse_others,
+    weights_of_layers,
 )
 from dragoman.models.bert import BertConfig
 
@@ -59,7 +59,7 @@ def _weights(config: BertConfig, shared: bool) -> dict[str, Weight]:  # noqa: AR
         "segments": Weight(("bert.embeddings.token_type_embeddings.weight",)),
         "projection.bias": Weight((_BIAS,), rows="tgt"),
     }
-    return named | modules(_MODULES) | numbered("layers", config.num_layers, _layer)
+    return named | modules(_MODULES) | weights_of_layers("layers", config.num_layers, _layer)
 
 
 def _layer(number: int) -> dict[str, Weight]:

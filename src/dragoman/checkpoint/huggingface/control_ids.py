@@ -21,7 +21,7 @@ from dragoman.checkpoint.huggingface.files import (
     is_there,
     no_tokenizer,
     one_of,
-    read_fields,
+    read_json_fields,
     read_library,
 )
 from dragoman.checkpoint.huggingface.start import START
@@ -127,7 +127,7 @@ def _from_config(files: Sequence[dict[str, Any]], ends: bool) -> dict[str, Any]:
 
 
 def _from_tokenizer(directory: Path, pair: bool) -> dict[str, Any]:
-    library, about = read_library(directory), read_fields(directory, TOKENIZER_CONFIG, optional=True)
+    library, about = read_library(directory), read_json_fields(directory, TOKENIZER_CONFIG, optional=True)
     check_library(library)
     vocab = library["model"].get("vocab")
     numbers = dict(vocab) if isinstance(vocab, Mapping) else {}

@@ -127,7 +127,9 @@ def modules(
     }
 
 
-def numbered(place: str, layers: int, layer: Callable[[int], Mapping[str, Weight]]) -> dict[str, Weight]:
+def weights_of_layers(
+    place: str, layers: int, layer: Callable[[int], Mapping[str, Weight]]
+) -> dict[str, Weight]:
     """The weights of all layers at a `place` of ours: `layer` has those of one."""
     return {
         f"{place}.{number}.{ours}": weight

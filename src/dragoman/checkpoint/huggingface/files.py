@@ -88,7 +88,7 @@ def is_there(path: Path) -> bool:
     return os.path.lexists(path)
 
 
-def read_fields(directory: Path, name: str, optional: bool = False) -> dict[str, Any]:
+def read_json_fields(directory: Path, name: str, optional: bool = False) -> dict[str, Any]:
     """A JSON file that holds named fields."""
     path = directory / name
     limit, values = _SMALL if name in (CONFIG, GENERATION) else _LARGE
@@ -107,7 +107,7 @@ def read_fields(directory: Path, name: str, optional: bool = False) -> dict[str,
 
 def read_library(directory: Path) -> dict[str, Any]:
     """tokenizer.json. The oldest ones do not say of which type their model is; its fields do."""
-    library = read_fields(directory, LIBRARY)
+    library = read_json_fields(directory, LIBRARY)
     model = library.get("model")
     if isinstance(model, dict) and "type" not in model:
         known = (kind for name, kind in _TYPE_BY_FIELD.items() if name in model)
@@ -131,7 +131,7 @@ def read_tensors(directory: Path, loader: str) -> dict[str, Tensor]:
 
 def _read_shards(directory: Path) -> dict[str, Tensor]:
     path = directory / INDEX
-    places = read_fields(directory, INDEX).get("weight_map")
+    places = read_json_fields(directory, INDEX).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
         raise UserError(f"{path}: expected a weight_map from tensors to files")
     names = sorted(set(places.values()))

@@ -17,10 +17,10 @@ from dragoman.checkpoint.huggingface.family import (
     Weight,
     activation_name,
     modules,
-    numbered,
     read_activation,
     refuse_others,
     refuse_unless,
+    weights_of_layers,
 )
 from dragoman.errors import UserError
 from dragoman.models.gpt import GptConfig
@@ -92,7 +92,7 @@ def _weights(config: GptConfig, tokens: str, places: str) -> dict[str, Weight]:
     named["decoder.positions.weight"] = Weight((places,))
     if config.tie_embeddings == "inputs":
         named["projection.weight"] = Weight((_HEAD,), rows="tgt")
-    named |= numbered("decoder.layers", config.num_layers, _layer)
+    named |= weights_of_layers("decoder.layers", config.num_layers, _layer)
     if config.norm == "pre":
         named |= modules({"decoder.final_norm": ("transformer.ln_f",)})
     return named

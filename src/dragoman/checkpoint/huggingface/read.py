@@ -21,7 +21,7 @@ from dragoman.checkpoint.huggingface.files import (
     has_manifest,
     is_there,
     one_of,
-    read_fields,
+    read_json_fields,
     read_tensors,
     refuse_changed,
 )
@@ -70,7 +70,10 @@ def read_model(directory: Path, prefix: str = "", languages: tuple[str, str] = (
         (fields, read), generation = read_archive(directory), {}
         family = _family(fields)
     else:
-        fields, generation = read_fields(directory, CONFIG), read_fields(directory, GENERATION, optional=True)
+        fields, generation = (
+            read_json_fields(directory, CONFIG),
+            read_json_fields(directory, GENERATION, optional=True),
+        )
         with _naming(directory / CONFIG):
             family = _family(fields)
         read = read_tensors(directory, family.loader)

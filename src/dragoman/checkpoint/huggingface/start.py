@@ -100,7 +100,7 @@ def with_beginning(
     return tensors, beside
 
 
-def write_beside(directory: Path, beside: dict[str, Tensor]) -> None:
+def write_control_weights(directory: Path, beside: dict[str, Tensor]) -> None:
     write_new(directory / _CONTROL, from_tensors(beside, {"format": "pt"}).chunks)
 
 

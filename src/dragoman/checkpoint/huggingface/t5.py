@@ -14,8 +14,8 @@ from dragoman.checkpoint.huggingface.family import (
     Weight,
     activation_name,
     modules,
-    numbered,
     refuse_unless,
+    weights_of_layers,
 )
 from dragoman.errors import UserError, shown
 from dragoman.models.transformer import TransformerConfig
@@ -110,7 +110,7 @@ def _weights(config: TransformerConfig, shared: bool) -> dict[str, Weight]:
         first = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
         named[f"{side}.relations.weight"] = Weight((first,))
         named[f"{side}.final_norm.weight"] = Weight((f"{side}.final_layer_norm.weight",))
-        named |= numbered(f"{side}.layers", depth, partial(_block, side, config.gated))
+        named |= weights_of_layers(f"{side}.layers", depth, partial(_block, side, config.gated))
     return named
 
 

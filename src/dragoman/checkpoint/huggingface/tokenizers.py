@@ -12,7 +12,7 @@ from dragoman.checkpoint.huggingface.files import (
     OWN,
     is_there,
     no_tokenizer,
-    read_fields,
+    read_json_fields,
     read_library,
 )
 from dragoman.checkpoint.model import load_tokenizers
@@ -81,11 +81,11 @@ def _libraries(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         both = read_library(directory)
         return both, both
     if all(is_there(directory / name) for name in _MARIAN):
-        vocabulary = read_fields(directory, _MARIAN[2])
+        vocabulary = read_json_fields(directory, _MARIAN[2])
         src, tgt = (marian_library(directory / name, vocabulary) for name in _MARIAN[:2])
         return src, tgt
     if all(is_there(directory / name) for name in _M2M):
-        vocabulary, about = (read_fields(directory, name) for name in _M2M[1:])
+        vocabulary, about = (read_json_fields(directory, name) for name in _M2M[1:])
         both = m2m_library(directory / _M2M[0], vocabulary, about.get("additional_special_tokens"))
         return both, both
     if is_there(directory / _T5):

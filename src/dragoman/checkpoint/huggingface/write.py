@@ -24,7 +24,7 @@ from dragoman.checkpoint.huggingface.start import (
     Beginning,
     beginning_of,
     with_beginning,
-    write_beside,
+    write_control_weights,
 )
 from dragoman.checkpoint.model import LoadedNetwork, model_tensors, save_tokenizers
 from dragoman.config import from_dict
@@ -87,7 +87,7 @@ def export_huggingface(
         (directory / OWN).mkdir()
         save_tokenizers(directory / OWN, src, tgt)
         if beside is not None:
-            write_beside(directory, beside)
+            write_control_weights(directory, beside)
         folders = {directory: src} if src.sha256 == tgt.sha256 else {directory: src, directory / _TARGET: tgt}
         for folder, tokenizer in folders.items():
             folder.mkdir(exist_ok=True)

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 from dragoman.data.batch import PieceLinks
-from dragoman.data.pairs import IdPair
-from dragoman.data.store import PairStore
+from dragoman.data.store import IdPair, PairStore
 from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import words

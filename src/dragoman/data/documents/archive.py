@@ -20,7 +20,7 @@ from pathlib import PurePath
 
 from dragoman.data.documents.encoding import Encoding, decode
 from dragoman.data.documents.html import HtmlDocument
-from dragoman.data.documents.inline import Inline, filled
+from dragoman.data.documents.inline import Inline, written_unit
 from dragoman.data.documents.runs import RunDocument
 from dragoman.data.documents.tree import Node, collect, escape_xml, parse_tree
 from dragoman.data.documents.unit import Check, Document, Edit, Unit, apply, unchecked
@@ -70,7 +70,7 @@ class ParagraphDocument:
     def edits(self, texts: Mapping[int, str]) -> Iterator[Edit]:
         for number, text in texts.items():
             if text != self.units[number].source:
-                yield Edit(*self._places[number], filled(self.units[number], text, escape_xml))
+                yield Edit(*self._places[number], written_unit(self.units[number], text, escape_xml))
 
 
 class ChapterDocument(HtmlDocument):

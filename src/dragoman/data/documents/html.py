@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from dragoman.data.documents.inline import Inline, filled
+from dragoman.data.documents.inline import Inline, written_unit
 from dragoman.data.documents.unit import Check, Edit, Lines, Unit, unchecked
 
 _INLINE_NAMES = """
@@ -172,7 +172,7 @@ class HtmlDocument:
     def edits(self, texts: Mapping[int, str]) -> Iterator[Edit]:
         for number, text in texts.items():
             if text != self.units[number].source:
-                yield Edit(*self._places[number], filled(self.units[number], text, escape_html))
+                yield Edit(*self._places[number], written_unit(self.units[number], text, escape_html))
 
 
 def escape_html(text: str) -> str:

@@ -157,7 +157,7 @@ def fault(unit: Unit, text: str) -> str | None:
     return "an inline tag is not closed" if opened else None
 
 
-def filled(unit: Unit, text: str, escape: Escape) -> str:
+def written_unit(unit: Unit, text: str, escape: Escape) -> str:
     """A translation as it is written in the file."""
     written = "".join(escape(piece) + unit.codes.get(tag, "") for piece, tag in _cut(unit, text))
     return f"{unit.before}{written}{unit.after}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.data.documents.inline import filled
+from dragoman.data.documents.inline import written_unit
 from dragoman.data.documents.markdown_inline import escape_markdown, fold_label, inline_of
 from dragoman.data.documents.unit import Check, Edit, Unit, unchecked
 
@@ -117,7 +117,7 @@ class MarkdownDocument:
         for number, text in texts.items():
             unit = self.units[number]
             if text != unit.source:
-                written = filled(unit, text, escape_markdown)
+                written = written_unit(unit, text, escape_markdown)
                 if number in self._cells:
                     written = re.sub(r"(?<!\\)\|", r"\\|", written)
                 yield Edit(*self._places[number], _not_a_block(written))

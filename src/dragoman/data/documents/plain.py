@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from dragoman.data.documents.inline import Inline, filled
-from dragoman.data.documents.unit import Check, Edit, Unit, lines_of, unchecked
+from dragoman.data.documents.inline import Inline, written_unit
+from dragoman.data.documents.unit import Check, Edit, Unit, split_lines, unchecked
 
 
 class PlainDocument:
@@ -11,7 +11,7 @@ class PlainDocument:
         self.units: list[Unit] = []
         self._places: list[tuple[int, int]] = []
         at = 0
-        for number, line in enumerate(lines_of(text, check), start=1):
+        for number, line in enumerate(split_lines(text, check), start=1):
             if line.strip():
                 inline = Inline(check)
                 inline.text(line)
@@ -21,4 +21,4 @@ class PlainDocument:
 
     def edits(self, texts: Mapping[int, str]) -> Iterator[Edit]:
         for number, text in texts.items():
-            yield Edit(*self._places[number], filled(self.units[number], text, str))
+            yield Edit(*self._places[number], written_unit(self.units[number], text, str))

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dragoman.data.documents.inline import Inline, filled
-from dragoman.data.documents.unit import Check, Edit, Unit, lines_of, unchecked
+from dragoman.data.documents.inline import Inline, written_unit
+from dragoman.data.documents.unit import Check, Edit, Unit, split_lines, unchecked
 from dragoman.data.formats.gettext import Entry, escape_po, parse_po
 from dragoman.errors import UserError
 
@@ -23,7 +23,7 @@ class _Slot:
 class PoDocument:
     def __init__(self, text: str, where: str, _languages: tuple[str, str], check: Check = unchecked) -> None:
         self._check = check
-        self._lines = lines_of(text, check)
+        self._lines = split_lines(text, check)
         self._starts = [0]
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line) + 1)
@@ -56,7 +56,7 @@ class PoDocument:
             slot = self._slots[number]
             yield self._fuzzy(slot.entry)
             for form in slot.forms:
-                yield self._string(slot.entry, form, filled(self.units[number], text, _as_it_is))
+                yield self._string(slot.entry, form, written_unit(self.units[number], text, _as_it_is))
 
     def _fuzzy(self, entry: Entry) -> Edit:
         if entry.flags_line is None:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dragoman.data.documents.inline import Inline, filled
+from dragoman.data.documents.inline import Inline, written_unit
 from dragoman.data.documents.tree import Node, escape_xml, parse_tree
 from dragoman.data.documents.unit import Check, Edit, Unit, unchecked
 
@@ -122,7 +122,7 @@ class RunDocument:
         for number, text in texts.items():
             unit = self.units[number]
             if text != unit.source:
-                marked = filled(unit, text.replace("\0", ""), _marked)
+                marked = written_unit(unit, text.replace("\0", ""), _marked)
                 yield Edit(*self._places[number], self._rendered(marked, self._formats[number]))
 
     def _rendered(self, marked: str, formats: Mapping[int, str]) -> str:

@@ -8,8 +8,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 
-from dragoman.data.documents.inline import Escape, Inline, filled
-from dragoman.data.documents.unit import Check, Edit, Unit, lines_of, unchecked
+from dragoman.data.documents.inline import Escape, Inline, written_unit
+from dragoman.data.documents.unit import Check, Edit, Unit, split_lines, unchecked
 from dragoman.errors import UserError
 
 _CODE = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|<[0-9:.]+>|\{\\[^{}\n]*\}")
@@ -24,7 +24,7 @@ class SubtitleDocument:
         self.units: list[Unit] = []
         self._places: list[tuple[int, int, int]] = []
         cues = 0
-        for number, start, lines in _blocks(lines_of(text, check)):
+        for number, start, lines in _blocks(split_lines(text, check)):
             timed = next((n for n, line in enumerate(lines) if "-->" in line), None)
             if timed is None:
                 if not vtt and any(line.strip() for line in lines):
@@ -54,7 +54,7 @@ class SubtitleDocument:
         for number, text in texts.items():
             start, end, count = self._places[number]
             if text != self.units[number].source:
-                wrapped = wrap(filled(self.units[number], text, self._escape), count)
+                wrapped = wrap(written_unit(self.units[number], text, self._escape), count)
                 yield Edit(start, end, line_end.join(wrapped))
 
 

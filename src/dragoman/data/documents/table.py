@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dragoman.data.documents.inline import Inline, filled
-from dragoman.data.documents.unit import Check, Edit, Unit, lines_of, unchecked
+from dragoman.data.documents.inline import Inline, written_unit
+from dragoman.data.documents.unit import Check, Edit, Unit, split_lines, unchecked
 from dragoman.data.formats.columns import find_sides
 from dragoman.errors import UserError
 
@@ -25,7 +25,7 @@ class TsvDocument:
         self._places: list[Edit] = []
         src, tgt = 0, 1
         at = 0
-        for number, line in enumerate(lines_of(text, check), start=1):
+        for number, line in enumerate(split_lines(text, check), start=1):
             cells = line.removesuffix("\r").split("\t")
             found = find_sides(cells, *languages) if number == 1 and len(cells) > 1 else None
             if found is not None:
@@ -51,7 +51,7 @@ class TsvDocument:
     def edits(self, texts: Mapping[int, str]) -> Iterator[Edit]:
         for number, text in texts.items():
             place = self._places[number]
-            new = filled(self.units[number], " ".join(re.split(r"[\t\n\r]+", text)), str)
+            new = written_unit(self.units[number], " ".join(re.split(r"[\t\n\r]+", text)), str)
             yield Edit(place.start, place.end, place.new + new)
 
 
@@ -64,7 +64,7 @@ class JsonlDocument:
         self._check = check
         self._places: list[tuple[int, str, str]] = []
         at = 0
-        for number, line in enumerate(lines_of(text, check), start=1):
+        for number, line in enumerate(split_lines(text, check), start=1):
             if len(line) > _LONGEST_LINE:
                 raise UserError(f"{where}:{number}: the line is longer than {_LONGEST_LINE:,} characters")
             if line.strip():
@@ -97,7 +97,7 @@ class JsonlDocument:
     def edits(self, texts: Mapping[int, str]) -> Iterator[Edit]:
         for number, text in texts.items():
             start, old, lead = self._places[number]
-            value = json.dumps(filled(self.units[number], text, str), ensure_ascii=False)
+            value = json.dumps(written_unit(self.units[number], text, str), ensure_ascii=False)
             yield Edit(start, start + len(old), lead + value)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from dragoman.data.documents.inline import Inline, filled
+from dragoman.data.documents.inline import Inline, written_unit
 from dragoman.data.documents.tree import Node, collect, escape_xml, indentation, parse_tree
 from dragoman.data.documents.unit import Check, Edit, Unit, UnitState, unchecked
 from dragoman.data.formats.bitext import UNKNOWN, best_match, normal
@@ -45,7 +45,7 @@ class TmxDocument:
     def edits(self, texts: Mapping[int, str]) -> Iterator[Edit]:
         for number, text in texts.items():
             node, source, target = self._places[number]
-            content = filled(self.units[number], text, escape_xml)
+            content = written_unit(self.units[number], text, escape_xml)
             if target is not None:
                 tag = self._text[target.start : target.open_end].removesuffix("/>").removesuffix(">").rstrip()
                 yield Edit(target.start, target.end, f"{tag}>{content}</seg>")

@@ -18,7 +18,7 @@ def unchecked(_parts: int) -> None:
     """Any number of parts is right."""
 
 
-def lines_of(text: str, check: Check) -> list[str]:
+def split_lines(text: str, check: Check) -> list[str]:
     """The lines of a document, counted before there is a list of them."""
     check(text.count("\n") + 1)
     return text.split("\n")

@@ -7,7 +7,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dragoman.data.documents.inline import Inline, filled
+from dragoman.data.documents.inline import Inline, written_unit
 from dragoman.data.documents.tree import Node, collect, escape_xml, indentation, parse_tree, with_attributes
 from dragoman.data.documents.unit import Check, Edit, Unit, UnitState, apply, unchecked
 from dragoman.data.formats.xml import check_root
@@ -97,7 +97,9 @@ class XliffDocument:
         self.units.append(inline.unit(name, node.line, escape_xml, state))
 
     def edits(self, texts: Mapping[int, str]) -> Iterator[Edit]:
-        contents = {number: filled(self.units[number], text, escape_xml) for number, text in texts.items()}
+        contents = {
+            number: written_unit(self.units[number], text, escape_xml) for number, text in texts.items()
+        }
         for place in {id(self._targets[number]): self._targets[number] for number in contents}.values():
             yield from self._state(place, contents)
             if place.parts and place.target_parts:

@@ -24,7 +24,7 @@ from typing import NoReturn
 
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats.bitext import as_pair_of_languages
-from dragoman.data.formats.lines import lines_of, open_binary, read_chunks
+from dragoman.data.formats.lines import decoded_lines, open_binary, read_chunks
 from dragoman.data.formats.pair import Pair, check_text
 from dragoman.errors import UserError
 
@@ -110,7 +110,7 @@ def languages_of_mo(path: str) -> tuple[str, str] | None:
 
 def _po_lines(path: str) -> Iterator[str]:
     """The lines of a catalogue in the encoding that its header names; UTF-8 where it names none."""
-    return lines_of(_as_utf8(read_chunks(path), path), path)
+    return decoded_lines(_as_utf8(read_chunks(path), path), path)
 
 
 def _as_utf8(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:

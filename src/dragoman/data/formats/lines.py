@@ -29,10 +29,10 @@ _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 def read_lines(path: str | Path) -> Iterator[str]:
     """The lines of a UTF-8 file, plain or gzip, without `\\n`, one trailing `\\r`, and a leading BOM."""
-    return lines_of(read_chunks(path), path)
+    return decoded_lines(read_chunks(path), path)
 
 
-def lines_of(chunks: Iterable[bytes], path: str | Path) -> Iterator[str]:
+def decoded_lines(chunks: Iterable[bytes], path: str | Path) -> Iterator[str]:
     """The same for bytes from another source; `path` is their name in errors."""
     first_line, offset = 1, 0
     for block in _blocks(chunks, path):

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats.bitext import UNKNOWN, as_pair_of_languages, best_match, name_languages
 from dragoman.data.formats.language_codes import is_language
-from dragoman.data.formats.lines import ExpansionGuard, lines_of, open_binary
+from dragoman.data.formats.lines import ExpansionGuard, decoded_lines, open_binary
 from dragoman.data.formats.pair import Pair
 from dragoman.data.formats.plain import pair_lines
 from dragoman.errors import UserError
@@ -36,8 +36,8 @@ def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
                 f" the languages in it are {name_languages(list(members))}"
             )
         names = (f"{path}/{members[src].filename}", f"{path}/{members[tgt].filename}")
-        src_lines = lines_of(_chunks(archive, members[src], path), names[0])
-        tgt_lines = lines_of(_chunks(archive, members[tgt], path), names[1])
+        src_lines = decoded_lines(_chunks(archive, members[src], path), names[0])
+        tgt_lines = decoded_lines(_chunks(archive, members[tgt], path), names[1])
         yield from pair_lines(src_lines, tgt_lines, *names)
 
 

@@ -37,7 +37,7 @@ class Labelled:
         return self.examples[self.items[index].example].origin
 
     def batch(self, numbers: np.ndarray, epoch: int) -> TaskBatch:  # noqa: ARG002
-        return collate([self.items[number] for number in numbers.tolist()], self.task)
+        return collate_rows([self.items[number] for number in numbers.tolist()], self.task)
 
     def _of_items(self, corpora: Sequence[CorpusRange]) -> list[CorpusRange]:
         """The item ranges of the corpora. One example may become several items."""
@@ -52,7 +52,7 @@ class Labelled:
         ]
 
 
-def collate(items: Sequence[Item], task: TaskConfig) -> TaskBatch:
+def collate_rows(items: Sequence[Item], task: TaskConfig) -> TaskBatch:
     rows = [row for item in items for row in item.rows]
     ids, mask = pad([row.ids for row in rows])
     segments, _ = pad([row.segments for row in rows])

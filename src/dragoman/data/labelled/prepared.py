@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dragoman.config import from_dict, to_dict
-from dragoman.data.cache import found_or_made, remove_leftovers
+from dragoman.data.cache import found_or_made, remove_killed_preparations
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.fingerprint import check_unchanged, stamp_files
 from dragoman.data.hashed import DamagedStore, OutputFiles, StoreFiles
@@ -132,7 +132,7 @@ def prepare_task(
 ) -> PreparedTask:
     """`data.corpus.prepare` for labelled examples. A `given` tokenizer is used as it is; otherwise one is
     trained on the training texts."""
-    remove_leftovers([cache])
+    remove_killed_preparations([cache])
     files = [file for source in (*data.train, *data.valid) for file in source.files]
     more = _files_of_vectors(files, task)
     stamps = stamp_files([*files, *more], progress)

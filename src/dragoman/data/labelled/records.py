@@ -39,7 +39,7 @@ _NAMES: dict[str, dict[str, tuple[str, ...]]] = {
 
 def read_table(path: str, format: str, task: TaskConfig, labelled: bool) -> Iterator[Example]:
     rows = tsv.rows(path) if format == "tsv" else csv.rows(path)
-    yield from read_records(_records(rows, path, task, labelled), path, task, labelled)
+    yield from examples_of(_records(rows, path, task, labelled), path, task, labelled)
 
 
 def read_json_lines(path: str, task: TaskConfig, labelled: bool) -> Iterator[Example]:
@@ -48,10 +48,10 @@ def read_json_lines(path: str, task: TaskConfig, labelled: bool) -> Iterator[Exa
             _refuse_empty(line.strip(), f"{path}:{number}")
             yield number, jsonl.parse(line, f"{path}:{number}")
 
-    yield from read_records(records(), path, task, labelled)
+    yield from examples_of(records(), path, task, labelled)
 
 
-def read_records(
+def examples_of(
     records: Iterable[tuple[int, Record]], path: str, task: TaskConfig, labelled: bool
 ) -> Iterator[Example]:
     """The first record decides which field has which role; all other records must have the same fields."""

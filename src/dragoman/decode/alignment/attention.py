@@ -7,7 +7,7 @@
 Which attention aligns best differs from model to model, and so does its step. A position of a decoder reads
 y[t−1] and predicts y[t]: its weights may belong to the word that is predicted (Bahdanau et al.
 2015) or, in most layers of a Transformer, to the word that has just been read (Chen et al. 2020, «Accurate
-Word Alignment Induction from Neural Machine Translation», section 3). `choose` tries both for each layer.
+Word Alignment Induction from Neural Machine Translation», section 3). `best_look` tries both for each layer.
 
 This needs no gold alignment: a good alignment links the same words consistently. Each candidate links the
 tokens of some pairs; the one whose links predict target tokens best from source tokens is used. The
@@ -112,7 +112,7 @@ def attention_in_batches(
             yield number, {name: weights[place] for name, weights in found.items()}
 
 
-def choose(
+def best_look(
     model: EncoderDecoder, examples: Sequence[SequencePair], device: Device = None, batch_tokens: int = 2048
 ) -> Look | None:
     """The attention that aligns best on example pairs of ids; None if there is no cross-attention.
@@ -163,7 +163,7 @@ class ModelAligner(Aligner):
 
     @functools.cached_property
     def look(self) -> Look | None:
-        return choose(self.model, self.examples(), self.device)
+        return best_look(self.model, self.examples(), self.device)
 
     def attention(
         self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch_tokens: int

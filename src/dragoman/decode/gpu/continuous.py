@@ -18,7 +18,7 @@ from functools import partial
 
 import torch
 
-from dragoman.decode.gpu.continuous_beam import BeamPool, is_plain
+from dragoman.decode.gpu.continuous_beam import BeamPool, can_run
 from dragoman.decode.gpu.open_brackets import OpenBrackets
 from dragoman.decode.rules.brackets import BracketTables
 from dragoman.decode.search.batch import SearchBatch
@@ -236,7 +236,7 @@ class Rooms:
         """Whether a search is supported here; recorded attention and autocast are not."""
         return (
             len(models) == 1
-            and is_plain(config)
+            and can_run(config)
             and fits(models[0])
             and not models[0].training
             and not tap_is_open()

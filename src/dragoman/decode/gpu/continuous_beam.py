@@ -27,7 +27,7 @@ from dragoman.shapes import Bool, Float, Int, Tensor
 _WIDEST_FOR_KERNELS = 8  # most beams; more would need too many registers
 
 
-def is_plain(config: BeamSearch) -> bool:
+def can_run(config: BeamSearch) -> bool:
     """Whether this is a plain beam search, or one that keeps brackets valid."""
     return (
         config.groups == 1

@@ -9,7 +9,7 @@ import numpy as np
 
 from dragoman.errors import UserError
 from dragoman.text.glossary import Glossary
-from dragoman.text.normalize import nfc
+from dragoman.text.segment import nfc
 from dragoman.text.spelling import Spelling, may_be_in_word
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import has_phrase, is_word_character

@@ -211,11 +211,11 @@ def total(token_scores: tuple[float, ...]) -> float:
 def by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
     """Numbers of neighbours in length, longest first, so that too little memory shows at once."""
     order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
-    for part in filled([lengths[number] for number in order], batch_tokens):
+    for part in neighbour_batches([lengths[number] for number in order], batch_tokens):
         yield order[part]
 
 
-def filled(lengths: Sequence[int], batch_tokens: int) -> Iterator[slice]:
+def neighbour_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[slice]:
     """Neighbours as they stand. In each batch n × longest ≤ `batch_tokens`; one that is longer than that is a
     batch of its own. A batch is full before the next one begins."""
     start, longest = 0, 0

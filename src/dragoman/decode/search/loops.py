@@ -37,7 +37,7 @@ class Repetition:
 
 
 def without_loops(
-    found: list[list[Ended]],
+    results: list[list[Ended]],
     jobs: Sequence[Job],
     config: SearchConfig,
     search: Callable[[list[Job], SearchConfig], list[list[Ended]]],
@@ -46,16 +46,18 @@ def without_loops(
     first, whatever its score: it is the translation of the sentence. Trees and code repeat themselves where
     they are right, so outputs with brackets are left as they are."""
     if not isinstance(config, BeamSearch) or not config.loop_guard or config.brackets:
-        return found
-    looping = [row for row, own in enumerate(found) if own and loops(own[0], jobs[row].pieces)]
+        return results
+    looping = [
+        row for row, hypotheses in enumerate(results) if hypotheses and loops(hypotheses[0], jobs[row].pieces)
+    ]
     if not looping:
-        return found
-    for row, calm in zip(looping, search([jobs[row] for row in looping], _calm(config)), strict=True):
-        if not calm:  # it was cancelled
+        return results
+    for row, replacements in zip(looping, search([jobs[row] for row in looping], _calm(config)), strict=True):
+        if not replacements:  # it was cancelled
             continue
-        ended = replace(calm[0], reason="loop", trace=found[row][0].trace)
-        found[row] = [ended, *(other for other in found[row][1:] if other.tokens != ended.tokens)]
-    return found
+        ended = replace(replacements[0], reason="loop", trace=results[row][0].trace)
+        results[row] = [ended, *(other for other in results[row][1:] if other.tokens != ended.tokens)]
+    return results
 
 
 def loops(ended: Ended, source: Sequence[int]) -> bool:

@@ -37,7 +37,7 @@ def most_probable(scores: Float[Tensor, "N V"], rows: Int[Tensor, "N"], position
     return best_piece(scores)
 
 
-def walk(
+def search_one_path(
     scorer: Scorer, batch: SearchBatch, pick: Pick, times: int = 1, hear: Hear | None = None
 ) -> list[list[Ended]]:
     """`times` hypotheses of each sentence; fewer if it was cancelled. Ended rows stay idle until their

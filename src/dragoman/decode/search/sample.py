@@ -21,7 +21,7 @@ from dragoman.data.seeded import GOLDEN, splitmix
 from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.config import SampleSearch
 from dragoman.decode.search.job import Ended
-from dragoman.decode.search.one_path import Hear, Pick, walk
+from dragoman.decode.search.one_path import Hear, Pick, search_one_path
 from dragoman.decode.search.scorer import Scorer
 from dragoman.nn.loss import widest
 from dragoman.shapes import Float, Int, Tensor
@@ -41,7 +41,7 @@ def sample(
         numbers = range(first, min(first + at_once, config.n_best))
         draws = uniforms(config.seed, sources, numbers, int(limits.max()))
         pick = _pick(torch.from_numpy(draws).to(limits.device).flatten(0, 1), config)
-        drawn = walk(scorer, batch, pick, len(numbers), hear)
+        drawn = search_one_path(scorer, batch, pick, len(numbers), hear)
         for own, new in zip(found, drawn, strict=True):
             own += new
     return found

@@ -91,12 +91,12 @@ class BaseTranslator(ABC):
         ask: Callable[[Self, list[str]], Sequence[T]],
     ) -> list[T]:
         """The results of `ask` for each text, with the text's own opening."""
-        found: dict[int, T] = {}
+        results: dict[int, T] = {}
         for opening in dict.fromkeys(openings):
-            numbers = [number for number, own in enumerate(openings) if own == opening]
-            own = self.with_opening(opening) if opening else self
-            found |= zip(numbers, ask(own, [texts[number] for number in numbers]), strict=True)
-        return [found[number] for number in range(len(texts))]
+            numbers = [number for number, each in enumerate(openings) if each == opening]
+            translator = self.with_opening(opening) if opening else self
+            results |= zip(numbers, ask(translator, [texts[number] for number in numbers]), strict=True)
+        return [results[number] for number in range(len(texts))]
 
     def translate(
         self,
@@ -108,7 +108,7 @@ class BaseTranslator(ABC):
         cancelled: Sequence[Cancelled] | None = None,
     ) -> list[str]:
         """The best translation of each text."""
-        found = self.hypotheses(
+        hypotheses = self.hypotheses(
             texts,
             search=search,
             batch_tokens=batch_tokens,
@@ -116,7 +116,7 @@ class BaseTranslator(ABC):
             cancelled=cancelled,
             scored=False,
         )
-        return [best.text for best, *_ in found]
+        return [best.text for best, *_ in hypotheses]
 
     def hypotheses(
         self,
@@ -152,33 +152,44 @@ class BaseTranslator(ABC):
         """
         refuse_string(texts)
         config, size = search or self.search, batch_tokens or self.default_batch_tokens
-        reader, given = self, texts
+        reader, texts_in_context = self, texts
         if self.context is not None:
             texts = list(map(sentence_of, texts))
         annotates = glossary is not None and (terms == "annotate" if terms else self.annotates)
         if annotates or similar:
             reader = self.beside(glossary if annotates else None, similar)
             glossary = None if annotates else glossary
-        asked = bool(prefixes is not None or required is not None or forbidden or glossary is not None)
+        is_constrained = bool(
+            prefixes is not None or required is not None or forbidden or glossary is not None
+        )
         constraints = [FREE] * len(texts)
-        if asked:
+        if is_constrained:
             constraints = constraints_of_texts(
                 self.tgt_tokenizer, texts, prefixes, prefix_open, required, forbidden, glossary
             )
-        left = cancelled or [never] * len(texts)
-        ask = partial(self.search_jobs, config=config, batch_tokens=size, scored=scored)
-        found = reader._in_context(given, constraints, left, partial(ask, progress=progress), config)
+        cancellations = cancelled or [never] * len(texts)
+        search_jobs = partial(self.search_jobs, config=config, batch_tokens=size, scored=scored)
+        hypotheses = reader._in_context(
+            texts_in_context, constraints, cancellations, partial(search_jobs, progress=progress), config
+        )
         if protect and any(find(text, protect) for text in texts):
 
-            def again(numbers: Sequence[int], cut: Sequence[str]) -> list[list[Hypothesis]]:
-                whole = [
-                    with_sentence(given[number], text) for number, text in zip(numbers, cut, strict=True)
+            def translate_again(numbers: Sequence[int], parts: Sequence[str]) -> list[list[Hypothesis]]:
+                parts_in_context = [
+                    with_sentence(texts_in_context[number], text)
+                    for number, text in zip(numbers, parts, strict=True)
                 ]
-                own = [constraints[number] for number in numbers]
-                return reader._in_context(whole, own, [left[number] for number in numbers], ask, config)
+                constraints_of_cut = [constraints[number] for number in numbers]
+                return reader._in_context(
+                    parts_in_context,
+                    constraints_of_cut,
+                    [cancellations[number] for number in numbers],
+                    search_jobs,
+                    config,
+                )
 
-            found = keep_spans(found, texts, protect, again, self.aligner, size)
-        return aligned(found, texts, protect, self.aligner, size) if align else found
+            hypotheses = keep_spans(hypotheses, texts, protect, translate_again, self.aligner, size)
+        return aligned(hypotheses, texts, protect, self.aligner, size) if align else hypotheses
 
     def _in_context(
         self,
@@ -195,31 +206,34 @@ class BaseTranslator(ABC):
             return search_jobs(self.jobs(texts, constraints, cancelled))
         if context.target:
             texts = [
-                sentence_of(text) if own.writes_something else text
-                for text, own in zip(texts, constraints, strict=True)
+                sentence_of(text) if constraints_of_text.writes_something else text
+                for text, constraints_of_text in zip(texts, constraints, strict=True)
             ]
         jobs = self.jobs(texts, constraints, cancelled)
-        found = search_jobs(jobs)
-        lost: list[int] = []
+        hypotheses = search_jobs(jobs)
+        lost_numbers: list[int] = []
         for number, job in enumerate(jobs):
             count = job.source.count(self.src_tokenizer.separator or 0)
             if not count:
                 continue
             expected = min(count, context.target)
             best, *others = (
-                sentence_in(one, separator, expected, self.tgt_tokenizer, config) for one in found[number]
+                sentence_in(one, separator, expected, self.tgt_tokenizer, config)
+                for one in hypotheses[number]
             )
             if best is None:
-                lost.append(number)
+                lost_numbers.append(number)
             else:
-                found[number] = [best, *(one for one in others if one is not None)]
-        if lost:
-            alone = [sentence_of(texts[number]) for number in lost]
-            own = [constraints[number] for number in lost]
-            again = search_jobs(self.jobs(alone, own, [cancelled[number] for number in lost]))
-            for number, row in zip(lost, again, strict=True):
-                found[number] = [replace(one, alone=True) for one in row]
-        return found
+                hypotheses[number] = [best, *(one for one in others if one is not None)]
+        if lost_numbers:
+            alone = [sentence_of(texts[number]) for number in lost_numbers]
+            constraints_of_text = [constraints[number] for number in lost_numbers]
+            alone_hypotheses = search_jobs(
+                self.jobs(alone, constraints_of_text, [cancelled[number] for number in lost_numbers])
+            )
+            for number, row in zip(lost_numbers, alone_hypotheses, strict=True):
+                hypotheses[number] = [replace(one, alone=True) for one in row]
+        return hypotheses
 
     def encoded_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
         """Sources and translations in ids, a translation with as many sentences before it as the model would
@@ -264,10 +278,12 @@ class BaseTranslator(ABC):
         if self.context is not None:
             texts = list(map(sentence_of, texts))
         return [
-            Job((*ids, EOS_ID), self._in_its_language(own), left)
-            if text.strip() or self._asks_about_blank(own)
-            else Job((), own, left)
-            for text, ids, own, left in zip(texts, sources, constraints, cancelled, strict=True)
+            Job((*ids, EOS_ID), self._in_its_language(constraints_of_text), is_cancelled)
+            if text.strip() or self._asks_about_blank(constraints_of_text)
+            else Job((), constraints_of_text, is_cancelled)
+            for text, ids, constraints_of_text, is_cancelled in zip(
+                texts, sources, constraints, cancelled, strict=True
+            )
         ]
 
     def _in_its_language(self, constraints: Constraints) -> Constraints:

@@ -79,12 +79,12 @@ def aligned(
 ) -> list[list[Hypothesis]]:
     """The hypotheses with their word alignments."""
     rows = zip(texts, found, strict=True)
-    tasks = [task_of(text, one, kinds, aligner) for text, row in rows for one in row]
+    tasks = [alignment_task(text, one, kinds, aligner) for text, row in rows for one in row]
     links = iter(aligner.links(tasks, batch_tokens))
     return [[replace(one, alignment=tuple(next(links))) for one in row] for row in found]
 
 
-def task_of(
+def alignment_task(
     source: str, hypothesis: Hypothesis, kinds: Collection[SpanKind], aligner: Aligner
 ) -> AlignmentTask:
     """The alignment task of a hypothesis: the words of its text, by the tokens that the model read and wrote.

@@ -23,7 +23,7 @@ from dragoman.decode.search.config import BeamSearch, ExhaustiveSearch, MbrOfBea
 from dragoman.decode.search.exhaustive import Exhaustive
 from dragoman.decode.search.job import Ended, Job, by_length, never
 from dragoman.decode.search.loops import without_loops
-from dragoman.decode.search.one_path import most_probable, walk
+from dragoman.decode.search.one_path import most_probable, search_one_path
 from dragoman.decode.search.sample import sample
 from dragoman.decode.search.scorer import ListedScorer, Scorer
 from dragoman.decode.search.trace import TraceRecorder
@@ -55,19 +55,21 @@ def search(scorer: Scorer, jobs: Sequence[Job], config: SearchConfig) -> list[li
         _refuse(job, config, scorer)
         listed = config.shortlist and not (job.constrained or config.brackets)
         groups.setdefault((_width(config, job), bool(job.constraints.required), listed), []).append(row)
-    found: list[list[Ended]] = [[] for _ in jobs]
+    results: list[list[Ended]] = [[] for _ in jobs]
     for (width, _, listed), rows in groups.items():
-        alike = [jobs[row] for row in rows]
+        group_jobs = [jobs[row] for row in rows]
         with torch.inference_mode():
-            own = scorer.among(alike) if listed else scorer
-            wide = replace(config.widened(width), shortlist=listed)
-            batch = SearchBatch.of(alike, wide, own.vocab, own.device, own.texts)
-            results = _METHODS[wide.method](own, batch, wide)
-        if isinstance(own, ListedScorer):
-            results = own.restore(results)
-        for row, hypotheses in zip(rows, results, strict=True):
-            found[row] = hypotheses
-    return without_loops(found, jobs, config, lambda again, calm: search(scorer, again, calm))
+            group_scorer = scorer.among(group_jobs) if listed else scorer
+            group_config = replace(config.widened(width), shortlist=listed)
+            batch = SearchBatch.of(
+                group_jobs, group_config, group_scorer.vocab, group_scorer.device, group_scorer.texts
+            )
+            group_results = _METHODS[group_config.method](group_scorer, batch, group_config)
+        if isinstance(group_scorer, ListedScorer):
+            group_results = group_scorer.restore(group_results)
+        for row, hypotheses in zip(rows, group_results, strict=True):
+            results[row] = hypotheses
+    return without_loops(results, jobs, config, lambda again, calm: search(scorer, again, calm))
 
 
 def _by_beam(scorer: Scorer, batch: SearchBatch, config: BeamSearch) -> list[list[Ended]]:
@@ -75,20 +77,23 @@ def _by_beam(scorer: Scorer, batch: SearchBatch, config: BeamSearch) -> list[lis
     if plain and scorer.rooms.take(scorer.models, config):
         return scorer.rooms.search(scorer.models[0], batch, config)
     if config.beam == 1 and not (config.record or config.watched or batch.required):
-        return walk(scorer, batch, most_probable)
+        return search_one_path(scorer, batch, most_probable)
     allocation = best_extensions if batch.required is None else Banks(batch.required, scorer.vocab.eos_id)
     if not config.record:
         return Beam(scorer, batch, config, allocation).run()
     recorder = TraceRecorder(len(batch.jobs), config.beam, scorer.vocab.eos_id)
     stop = "complete" if config.beam == 1 else config.stop  # greedy search stops at the first `</s>`
-    found = Beam(scorer, batch, replace(config, stop=stop), allocation, recorder).run()
-    recorded = zip(found, recorder.traces, strict=True)
+    best_of_jobs = Beam(scorer, batch, replace(config, stop=stop), allocation, recorder).run()
+    recorded = zip(best_of_jobs, recorder.traces, strict=True)
     return [[replace(hypothesis, trace=trace) for hypothesis in best] for best, trace in recorded]
 
 
 def _exhaustively(scorer: Scorer, batch: SearchBatch, config: ExhaustiveSearch) -> list[list[Ended]]:
-    first = _by_beam(scorer, batch, config.first())
-    return [Exhaustive(scorer, batch, row, config, own).run() for row, own in enumerate(first)]
+    beam_results = _by_beam(scorer, batch, config.first())
+    return [
+        Exhaustive(scorer, batch, row, config, candidates).run()
+        for row, candidates in enumerate(beam_results)
+    ]
 
 
 _METHODS: dict[str, Callable[[Scorer, SearchBatch, Any], list[list[Ended]]]] = {
@@ -173,20 +178,20 @@ class Translator(BaseTranslator):
         progress: SentenceProgress | None = None,
         scored: bool = True,  # noqa: ARG002  the scores cost nothing here
     ) -> list[list[Hypothesis]]:
-        asked = [number for number, job in enumerate(jobs) if len(job.source) and not job.cancelled()]
-        lengths = [len(jobs[number].source) for number in asked]
+        to_search = [number for number, job in enumerate(jobs) if len(job.source) and not job.cancelled()]
+        lengths = [len(jobs[number].source) for number in to_search]
         workers = 1 if config.watched else workers_for(self.device, sum(lengths))
         size = share_of(batch_tokens or self.default_batch_tokens, sum(lengths), workers)
-        batches = [[asked[place] for place in places] for places in by_length(lengths, size)]
+        batches = [[to_search[place] for place in places] for places in by_length(lengths, size)]
         results: dict[int, list[Hypothesis]] = {}
-        done = len(jobs) - len(asked)
+        done = len(jobs) - len(to_search)
 
-        def find(batch: list[int]) -> list[list[Hypothesis]]:
-            found = search(self.scorer, [jobs[number] for number in batch], config)
-            return [self._ranked(own, config) if own else [EMPTY] for own in found]
+        def search_batch(batch: list[int]) -> list[list[Hypothesis]]:
+            hypotheses = search(self.scorer, [jobs[number] for number in batch], config)
+            return [self._ranked(ended, config) if ended else [EMPTY] for ended in hypotheses]
 
-        for batch, found in side_by_side(find, batches, workers):
-            results |= dict(zip(batch, found, strict=True))
+        for batch, hypotheses in side_by_side(search_batch, batches, workers):
+            results |= dict(zip(batch, hypotheses, strict=True))
             done += len(batch)
             if progress:
                 progress(done, len(jobs))
@@ -216,8 +221,8 @@ class Translator(BaseTranslator):
         results: dict[int, Hypothesis] = {}
         lengths = [max(len(src), len(tgt)) + 1 for src, tgt in pairs]
         for batch in by_length(lengths, batch_tokens):
-            found = self._forced([pairs[index] for index in batch], search.watched)
-            for index, ended in zip(batch, found, strict=True):
+            scored = self._forced([pairs[index] for index in batch], search.watched)
+            for index, ended in zip(batch, scored, strict=True):
                 results[index] = hypothesis_of(ended, self.tgt_tokenizer, search)
         return [results[index] for index in range(len(pairs))]
 
@@ -230,12 +235,12 @@ class Translator(BaseTranslator):
             for (_, tgt), row, cover in zip(pairs, scores.tolist(), covers, strict=True)
         ]
 
-    def _ranked(self, found: Sequence[Ended], config: SearchConfig) -> list[Hypothesis]:
-        hypotheses = [hypothesis_of(ended, self.tgt_tokenizer, config) for ended in found]
+    def _ranked(self, all_ended: Sequence[Ended], config: SearchConfig) -> list[Hypothesis]:
+        hypotheses = [hypothesis_of(ended, self.tgt_tokenizer, config) for ended in all_ended]
         trace = hypotheses[0].trace
         if trace is not None:  # one for all hypotheses of a sentence, with its tokens as text
-            told = trace.with_pieces(self.tgt_tokenizer.pieces)
-            hypotheses = [replace(hypothesis, trace=told) for hypothesis in hypotheses]
+            with_text = trace.with_pieces(self.tgt_tokenizer.pieces)
+            hypotheses = [replace(hypothesis, trace=with_text) for hypothesis in hypotheses]
         if isinstance(config, MbrOfSamples | MbrOfBeam):
             return by_expected_utility(hypotheses, config)
         return hypotheses

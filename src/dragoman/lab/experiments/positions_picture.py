@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dragoman.evaluate.plot import canvas, save
+from dragoman.evaluate.plot import canvas, figure_files
 from dragoman.lab.bench import Bench
 from dragoman.lab.draw import draw_matrix
 from dragoman.lab.experiment import Experiment, Pictures, Verdict, fails, holds
@@ -47,7 +47,7 @@ def figure(_numbers: Numbers) -> Pictures:
         right.set_xlabel("place")
         right.set_title("dot products", fontsize=9, loc="left")
         left.set_title("sinusoidal positions", fontsize=9, loc="left")
-        return save(drawn)
+        return figure_files(drawn)
 
 
 EXPERIMENT = Experiment(

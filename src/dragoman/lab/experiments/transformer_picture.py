@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 from dragoman.config import apply_overrides
 from dragoman.errors import UserError
-from dragoman.evaluate.plot import COLOURS, canvas, save
+from dragoman.evaluate.plot import COLOURS, canvas, figure_files
 from dragoman.lab.bench import Bench
 from dragoman.lab.experiment import Experiment, Pictures, Verdict, fails, holds, holds_for
 from dragoman.lab.statistics import Numbers, averages, exact
+from dragoman.models import chosen_config
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig, transformer
-from dragoman.runs.config import model_section
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ PIECES = 37_000
 
 def measure(bench: Bench) -> Numbers:
     section = apply_overrides({"model": {"kind": "transformer"}}, list(bench.changes))["model"]
-    kind, config = model_section(section)
+    kind, config = chosen_config(section)
     if not isinstance(config, TransformerConfig):
         raise UserError(f"model.kind: this picture is of a transformer, found {kind}")
     model = transformer(config, Vocab(PIECES, PIECES, shared=True))
@@ -71,7 +71,7 @@ def figure(numbers: Numbers) -> Pictures:
             f"{found['all']['parameters']:,.0f} parameters; both halves and the output share the embedding"
         )
         axes.text(5, -0.45, f"{heads}; {total}", ha="center", fontsize=8)
-        return save(drawn)
+        return figure_files(drawn)
 
 
 def _parts(found: dict[str, dict[str, float]], half: str) -> list[tuple[str, float]]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.decode.search.trace import Candidate, Trace
 from dragoman.errors import UserError
-from dragoman.evaluate.plot import COLOURS, canvas, save
+from dragoman.evaluate.plot import COLOURS, canvas, figure_files
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +71,7 @@ def draw_beam(
         axes.set_xlabel("step; below each piece the sum of its log-probabilities, best on top")
         figure.suptitle(title, fontsize=9, x=0.01, ha="left").set_parse_math(False)
         _legend(figure, {found.fate for step in trace.steps for found in step}, bool(path))
-        return save(figure, endings)
+        return figure_files(figure, endings)
 
 
 def _box(axes: "Axes", step: int, index: int, found: Candidate, colour: str, chosen: bool) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import UserError
-from dragoman.evaluate.plot import COLOURS, DASHES, canvas, save
+from dragoman.evaluate.plot import COLOURS, DASHES, canvas, figure_files
 from dragoman.runs.records import LOSS
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def draw_curves(
             axes.set_xlabel("update")
             axes.set_ylabel(unit)
         figure.suptitle(title, fontsize=9, x=0.01, ha="left").set_parse_math(False)
-        return save(figure, endings)
+        return figure_files(figure, endings)
 
 
 _OVERLAID = (
@@ -80,7 +80,7 @@ def draw_overlaid(panels: "Sequence[tuple[str, list[CurveLine]]]") -> dict[str, 
             axes.set_xlabel("update")
         for axes in list(grid)[len(panels) :]:
             axes.set_visible(False)
-        return save(figure)
+        return figure_files(figure)
 
 
 CurveLine = tuple[str, list[int], list[float]]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dragoman.evaluate.plot import COLOURS, canvas, save
+from dragoman.evaluate.plot import COLOURS, canvas, figure_files
 
 _MOST = 12
 """Largest number of channels in a plot."""
@@ -38,4 +38,4 @@ def draw_forecast(
             if channel == 0:
                 axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
         panels[-1].set_xlabel("step")
-        return save(figure, endings)
+        return figure_files(figure, endings)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dragoman.evaluate.plot import canvas, save
+from dragoman.evaluate.plot import canvas, figure_files
 
 _ACROSS = 6
 _INCHES = 1.5
@@ -31,7 +31,7 @@ def draw_patches(
         for axes, (word, picture) in zip(grid, panels, strict=False):
             axes.imshow(np.clip(picture, 0, 1), interpolation="nearest")
             axes.set_title(word, fontsize=9).set_parse_math(False)
-        return save(figure, endings)
+        return figure_files(figure, endings)
 
 
 def _warm(light: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dragoman.evaluate.plot import canvas, save, signed_colours
+from dragoman.evaluate.plot import canvas, figure_files, signed_colours
 from dragoman.probe.positions import PositionReport
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def draw_positions(found: PositionReport, endings: Sequence[str] = ("png", "svg"
         right.set_xlabel(f"{found.row_name if found.kind == 'shaw' else 'position j'}")
         right.set_ylabel(f"{found.row_name if found.kind == 'shaw' else 'position i'}")
         right.set_title(found.square_name, fontsize=9, loc="left")
-        return save(figure, endings)
+        return figure_files(figure, endings)
 
 
 def _image(figure: "Figure", axes: "Axes", values: np.ndarray, signed: bool, most: float) -> None:

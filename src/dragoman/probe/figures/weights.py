@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dragoman.evaluate.plot import canvas, save, signed_colours
+from dragoman.evaluate.plot import canvas, figure_files, signed_colours
 from dragoman.probe.words import View
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def draw_heatmap(
         figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, aspect=25)
         axes.set_title(view.title, fontsize=9, loc="left", pad=10)
         _note(figure, note)
-        return save(figure, endings, cropped=True)
+        return figure_files(figure, endings, cropped=True)
 
 
 def draw_heads(
@@ -83,7 +83,7 @@ def draw_heads(
         figure.colorbar(images[0], ax=list(grid.flat), shrink=0.6, pad=0.02, aspect=25)
         figure.suptitle(first.title.split(",")[0] + ", all heads", fontsize=9, x=0.01, ha="left")
         _note(figure, note)
-        return save(figure, endings)
+        return figure_files(figure, endings)
 
 
 def _draw(axes: "Axes", view: View, signed: bool, most: float) -> "AxesImage":

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { theme } from "./document.mjs";
+import { cellKind, cellTells, formulasOf, rowName, workedOut } from "./cell-steps.js";
 import { cells } from "./cells.js";
 import { chart, short } from "./chart.js";
 import { fitted, fixed, percent } from "./dom.js";
@@ -148,4 +149,16 @@ test("texts are compared word by word", () => {
   const found = compared("ein alter Hund", "ein Hund").map((part) => (part.tag === "mark" ? `[${part.textContent}]` : part)).join("");
   assert.equal(found, "ein [alter] Hund");
   assert.equal(compared("", "a"), "(empty)");
+});
+
+test("the formulas of a cell hold for its numbers", () => {
+  const lstm = { "cell before": [[0.5]], "forget gate": [[0.8]], "input gate": [[0.25]], candidate: [[-0.4]], cell: [[0.3]], "output gate": [[0.9]], state: [[0.9 * Math.tanh(0.3)]] };
+  const gru = { "state before": [[0.5]], "reset gate": [[0.1]], "update gate": [[0.75]], candidate: [[-0.2]], state: [[0.325]] };
+  assert.deepEqual(workedOut(lstm, 0, 0), ["c = f · c′ + i · g = 0.800 · 0.500 + 0.250 · −0.400 = 0.300", "h = o · tanh(c) = 0.900 · tanh(0.300) = 0.262"]);
+  assert.deepEqual(workedOut(gru, 0, 0), ["h = (1 − z) · n + z · h′ = (1 − 0.750) · −0.200 + 0.750 · 0.500 = 0.325"]);
+  const plain = { "state before": [[0]], state: [[0.2]] };
+  assert.deepEqual([lstm, gru, plain].map(cellKind), ["LSTM", "GRU", "RNN"]);
+  assert.deepEqual([...Object.keys(lstm).map((name) => rowName(name, lstm)), rowName("candidate", gru)], ["cell before c′", "forget gate f", "input gate i", "candidate g", "cell c", "output gate o", "state h", "candidate n"]);
+  assert.ok(cellTells(gru, true).includes("right to left") && !cellTells(plain, false).includes("right to left"));
+  for (const gates of [lstm, gru, plain]) assert.ok(formulasOf(gates).at(-1).startsWith("h = "));
 });

@@ -63,6 +63,8 @@ def _described(stage: ModelStage, seen: Inside, subject: Subject, few: int | Non
         "given": numbers(stage.given[:, :few].double().numpy()),
         "before": None if before is None else numbers(before[:, :few].double().numpy()),
         "before_width": None if before is None else before.size(1),
+        "gates": {name: numbers(values[:, :few].double().numpy()) for name, values in stage.gates.items()},
+        "backward": stage.backward,
     }
 
 

@@ -236,9 +236,8 @@ def _explain_text(
     for line in table(found, tokenizer):
         typer.echo(line)
     if html is not None:
-        said = "" if found.said is None else str(found.said.value)
         about = f"{run.directory.name}: {len(found.seen.src)} pieces with marks"
-        _write(html, make_reading_page(wanted.text, said, found.seen, tokenizer, about).encode())
+        _write(html, make_reading_page(found, tokenizer, about).encode())
     if out is not None:
         with with_readable_fonts():
             _write(out, picture(found, tokenizer, wanted))

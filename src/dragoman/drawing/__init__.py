@@ -4,6 +4,7 @@
     dom, scale           elements, measured text; colours
     heatmap, cells, grid, bipartite, tree, chart, pieces      drawings, each an SVG
     weights              attention weights as drawings show them
+    controls, export     what views are operated with; drawings as files
 
 The modules are plain ES modules without a build step. A page that is one file gets them by `bundled`.
 """

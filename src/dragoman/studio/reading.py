@@ -11,9 +11,10 @@ from dragoman.probe.heads import head_counts
 from dragoman.probe.inside import LikelyPieces
 from dragoman.probe.reader import RunReader
 from dragoman.probe.reading import Read
+from dragoman.probe.words import sides_of
 from dragoman.runs.directory import Run
 from dragoman.studio.limits import check_text
-from dragoman.studio.packing import attentions_of, number, sides_of
+from dragoman.studio.packing import attentions_of, number
 from dragoman.studio.sentence import pieces_of
 from dragoman.studio.subject import Subject
 from dragoman.text.tokenizer import Tokenizer

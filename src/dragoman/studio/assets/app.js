@@ -73,17 +73,18 @@ const language = (run, side, name) => (["", "src", "tgt"].includes(run.languages
 
 function drawFrame() {
   const own = runOf(state.view === "compare" ? (state.left ?? state.run).split("@")[0] : state.run);
-  if (at("text").value !== state.text) at("text").value = state.text;
-  grow();
   at("run").value = state.run;
   drawTabs(own);
   drawLesson(at("lesson"), lessons, runs);
   at("view").setAttribute("aria-labelledby", `tab-${state.view}`);
   at("run").parentElement.hidden = state.view === "compare" || !runs.length; // it has its own two
   at("sentence").hidden = ["train", "data"].includes(state.view);
-  at("text-label").textContent = own.generates ? "Prompt" : own.reads || own.fills ? "Text" : language(own, 0, "Source");
-  at("written-label").textContent = own.generates ? "Text" : own.reads ? "" : own.fills ? "Filled" : language(own, 1, "Target");
-  at("written").hidden = at("written-label").hidden = own.reads;
+  const reads = own.reads || (own.generates && state.view === "read"); // nothing is written
+  if (at("text").value !== state.text) at("text").value = state.text;
+  grow(); // where it is seen: what is hidden has no height
+  at("text-label").textContent = reads ? "Text" : own.generates ? "Prompt" : own.fills ? "Text" : language(own, 0, "Source");
+  at("written-label").textContent = own.generates ? "Text" : reads ? "" : own.fills ? "Filled" : language(own, 1, "Target");
+  at("written").hidden = at("written-label").hidden = reads;
   at("exports").hidden = state.view === "train";
   at("about").textContent = own.none ? "No run is open." : ["compare", "train"].includes(state.view) ? "" : `${own.name}: ${own.model}, ${own.parameters ? `${(own.parameters / 1e6).toFixed(own.parameters < 1e5 ? 3 : 1)} M parameters, ` : ""}checkpoint ${state.checkpoint ?? own.checkpoint}`;
   at("title").textContent = `${titleOf(state.view, own)}: ${own.name}`;

@@ -3,8 +3,8 @@
 import { ask } from "./api.js";
 import { cellKind, cellTells, formulasOf, rowName, workedOut } from "./cell-steps.js";
 import { cells } from "./cells.js";
-import { checkbox, field, select, slider } from "./controls.js";
-import { fixed, h } from "./dom.js";
+import { bar, checkbox, field, select, slider } from "./controls.js";
+import { fixed, h, percent, spaced } from "./dom.js";
 import { about, target } from "./questions.js";
 import { set, state } from "./state.js";
 
@@ -24,6 +24,8 @@ const TELLS = {
   bridge: ["First state", "The decoder begins with the final state of the encoder, projected and squashed by tanh.", ""],
   readout: ["Readout", "The decoder's state and the context, side by side, are projected and squashed by tanh.", "side by side"],
   out: ["Output", "One vector for each target position. Times the embedding of every word, it becomes the logits.", ""],
+  ids: ["Numbers of the pieces", "A model that counts has no vectors: it reads each piece as its number in the vocabulary, and looks up how often others came after it. «Inside one head» shows which words vote.", ""],
+  chances: ["log p of every piece", "No projection follows: the model gives log p itself.", ""],
   logits: ["Logits and softmax", "A score for every piece of the vocabulary; the softmax makes probabilities of them.", ""],
 };
 const layerOf = (module) => { const found = module.match(/layers\.(\d+)/); return found ? Number(found[1]) + 1 : null; };
@@ -35,7 +37,10 @@ export function create(root) {
   let data = null, timer = 0, latest = 0;
 
   const count = () => data.stages.length + 1; // and the logits
-  const kindOf = (number) => (number < data.stages.length ? data.stages[number].kind : "logits");
+  const kindOf = (number) => {
+    const kind = data.stages[number]?.kind ?? "logits";
+    return data.projects ? kind : { memory: data.counts ? "ids" : kind, out: "chances" }[kind] ?? kind;
+  };
 
   function stop() {
     clearInterval(timer);
@@ -60,7 +65,7 @@ export function create(root) {
     if (number === data.stages.length) return TELLS.logits[0];
     const { kind, module, backward, gates } = data.stages[number], layer = layerOf(module);
     if (kind === "cell") return `${cellKind(gates)} cell${twoWays(module) ? `, ${backward ? "right to left" : "left to right"}` : ""}`;
-    return kind === "layer" ? `Layer ${layer} done` : TELLS[kind][0];
+    return kind === "layer" ? `Layer ${layer} done` : TELLS[kindOf(number)][0];
   }
 
   const twoWays = (module) => data.stages.some((stage) => stage.module === module && stage.backward);
@@ -102,10 +107,9 @@ export function create(root) {
     const tells = TELLS[kindOf(now)];
     title.textContent = `${now + 1}  ${name(now)}`;
     if (now === data.stages.length) {
-      caption.textContent = `${tells[1]} After «${data.read}»: the best of ${data.vocabulary}.`;
-      const share = (value) => { const bar = h("i", {}); bar.style.width = `${100 * value}%`; return h("span", { class: "share" }, bar); };
+      caption.textContent = `${tells[1]} After «${spaced(data.read)}»: the best of ${data.vocabulary}.`;
       body.replaceChildren(h("ol", { class: "others" }, data.logits.map((each) => h("li", { class: each.piece === data.written ? "own" : null },
-        h("b", { dir: "auto" }, each.piece), share(each.probability), h("span", { class: "number soft" }, `${(100 * each.probability).toFixed(1)}%`), h("span", { class: "number soft" }, `logit ${fixed(each.logit)}`)))),
+        h("b", { dir: "auto" }, each.piece), bar(each.probability), h("span", { class: "number soft" }, percent(Math.log(each.probability))), h("span", { class: "number soft" }, `logit ${fixed(each.logit)}`)))),
       h("p", { class: "soft" }, `Written here: ${data.written}. `, data.position + 1 < data.words.length && h("button", { type: "button", onclick: () => set({ position: data.position + 1, step: 0 }) }, "Next word")),
       h("div", { class: "drawing" }, cells({ rows: data.logits.map((each) => each.piece), columns: ["logit"], values: data.logits.map((each) => [each.logit]), label: "logits" })));
       return;

@@ -87,7 +87,7 @@ function drawFrame() {
   at("written").hidden = at("written-label").hidden = reads;
   at("exports").hidden = state.view === "train";
   at("about").textContent = own.none ? "No run is open." : ["compare", "train"].includes(state.view) ? "" : `${own.name}: ${own.model}, ${own.parameters ? `${(own.parameters / 1e6).toFixed(own.parameters < 1e5 ? 3 : 1)} M parameters, ` : ""}checkpoint ${state.checkpoint ?? own.checkpoint}`;
-  at("title").textContent = `${titleOf(state.view, own)}: ${own.name}`;
+  at("title").textContent = own.none ? titleOf(state.view, own) : `${titleOf(state.view, own)}: ${own.name}`;
   document.title = `${titleOf(state.view, own)} · dragoman studio`;
 }
 

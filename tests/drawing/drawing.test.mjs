@@ -4,7 +4,7 @@ import { theme } from "./document.mjs";
 import { cellKind, cellTells, formulasOf, rowName, workedOut } from "./cell-steps.js";
 import { cells } from "./cells.js";
 import { chart, short } from "./chart.js";
-import { fitted, fixed, percent } from "./dom.js";
+import { fitted, fixed, h, percent, s, spaced } from "./dom.js";
 import { filled, hasGaps, masked, words } from "./gaps.js";
 import { brief, heatmap, peak } from "./heatmap.js";
 import { chips, compared, differences } from "./pieces.js";
@@ -161,4 +161,19 @@ test("the formulas of a cell hold for its numbers", () => {
   assert.deepEqual([...Object.keys(lstm).map((name) => rowName(name, lstm)), rowName("candidate", gru)], ["cell before c′", "forget gate f", "input gate i", "candidate g", "cell c", "output gate o", "state h", "candidate n"]);
   assert.ok(cellTells(gru, true).includes("right to left") && !cellTells(plain, false).includes("right to left"));
   for (const gates of [lstm, gru, plain]) assert.ok(formulasOf(gates).at(-1).startsWith("h = "));
+});
+
+test("the mark of a space is shown as one, wherever text is drawn", () => {
+  assert.equal(spaced("▁a▁b"), "␣a␣b");
+  assert.equal(h("b", {}, "▁Haus", [" und ", "▁Hof"]).textContent, "␣Haus und ␣Hof");
+  assert.equal(s("text", {}, "▁Haus").textContent, "␣Haus");
+  assert.deepEqual(chips([{ piece: "▁Ein", score: 0 }]).all("text").map((text) => text.textContent), ["␣Ein", "100%"]);
+});
+
+test("weights in two bytes are the same weights, more exactly", () => {
+  const steps = Uint16Array.from([65535, 0, 0, 16384, 32768, 16383]);
+  const fine = { kind: "cross", heads: 1, steps: 65535, weights: btoa(String.fromCharCode(...new Uint8Array(steps.buffer))) };
+  const found = matrixOf(DATA, fine, [0]);
+  assert.deepEqual([...found.values].map((value) => value.toFixed(4)), ["1.0000", "0.0000", "0.0000", "0.2500", "0.5000", "0.2500"]);
+  assert.deepEqual(matrixOf(DATA, fine, [0], { words: true }).rows, ["› Ein", "› </s>"]);
 });

@@ -200,7 +200,9 @@ def test_a_real_training_is_stopped_and_goes_on(tmp_path: Path) -> None:
             page.until(stopped)
             updates = [record["update"] for record in read_records(metrics)]
             page.click("[data-act=Resume]")
-            page.until(f"return Number({said}.match(/update (\\d+)\\//)?.[1]) > values[0] || {ended}", max(updates))
+            page.until(
+                f"return Number({said}.match(/update (\\d+)\\//)?.[1]) > values[0] || {ended}", max(updates)
+            )
             page.click("#stop")
             page.until(stopped)
             after = [record["update"] for record in read_records(metrics)]

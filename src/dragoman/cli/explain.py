@@ -175,7 +175,9 @@ def _explain_image(
     if out is not None:
         ending = out.suffix[1:]
         with with_readable_fonts():
-            _write(out, draw_patches(found.image, found.said, found.maps, [ending])[ending])
+            _write(
+                out, draw_patches(found.image, found.said, found.probabilities, found.maps, [ending])[ending]
+            )
 
 
 def _over_test_set(

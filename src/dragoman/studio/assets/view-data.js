@@ -1,7 +1,7 @@
 /* Data: the validation set or a test set with the model's translations, sorted and cut into slices; and where it may have them from. */
 
 import { ask } from "./api.js";
-import { card, choice, field, select } from "./controls.js";
+import { bar, card, choice, field, select } from "./controls.js";
 import { fixed, h } from "./dom.js";
 import { compared } from "./pieces.js";
 import { set, state } from "./state.js";

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torch import nn
+
 from dragoman.errors import UserError
 from dragoman.probe.fill import GAP, Filler
 from dragoman.probe.heads import head_counts
@@ -29,6 +31,10 @@ class Reading:
     run: Run
     reader: RunReader
     checkpoint: str
+
+    @property
+    def model(self) -> nn.Module:
+        return self.reader.network
 
 
 def read(of: Subject | Reading, text: str) -> dict[str, Any]:

@@ -78,7 +78,7 @@ function drawFrame() {
   drawLesson(at("lesson"), lessons, runs);
   at("view").setAttribute("aria-labelledby", `tab-${state.view}`);
   at("run").parentElement.hidden = state.view === "compare" || !runs.length; // it has its own two
-  at("sentence").hidden = ["train", "data"].includes(state.view);
+  at("sentence").hidden = Boolean(own.sees) || ["train", "data"].includes(state.view);
   const reads = own.reads || (own.generates && state.view === "read"); // nothing is written
   if (at("text").value !== state.text) at("text").value = state.text;
   grow(); // where it is seen: what is hidden has no height
@@ -115,7 +115,7 @@ async function show() {
       [viewName, viewRun] = [state.view, state.run];
       view = module.create(at("view"), runs, wrote);
     }
-    if (!state.text.trim() && !["training", "data", "train"].includes(state.view)) {
+    if (!state.text.trim() && !runOf(state.run).sees && !["training", "data", "train"].includes(state.view)) {
       wrote("");
       problem("Type a sentence to begin with.");
       return;
@@ -203,7 +203,7 @@ function prepareViews() {
   const example = (name) => runOf(name).text;
   at("run").addEventListener("change", () => set({ run: at("run").value, ...settingsOf(at("run").value),
     text: state.text === example(state.run) ? example(at("run").value) : state.text, // another language, another sentence
-    module: undefined, heads: "", masked: "", target: "", forced: "", gaps: "", at: undefined, checkpoint: undefined }));
+    module: undefined, heads: "", masked: "", target: "", forced: "", gaps: "", at: undefined, checkpoint: undefined, example: undefined, layer: undefined, part: undefined, channel: undefined }));
 }
 
 function prepareText() {

@@ -13,7 +13,6 @@ import { runOf } from "./views.js";
 import { all, entropy, matrixOf, merges, rowTitle } from "./weights.js";
 
 const KINDS = { encoder: "Encoder: source to source", decoder: "Decoder: target to target", cross: "Cross: target to source", joint: "Joint: target to all before", copy: "Copy: target to source" };
-const NAMES = { encoder: "Encoder self-attention", decoder: "Decoder self-attention", cross: "Cross-attention", joint: "Attention", copy: "Copying" };
 const LOOKED_AT = { encoder: "looked at", decoder: "looked at", cross: "source", joint: "source and target", copy: "source" };
 
 const titlesOf = (kind, options) => [LOOKED_AT[kind], rowTitle(kind, options)];
@@ -108,7 +107,7 @@ export function create(root) {
       return;
     }
     const mean = matrixOf(data, entry, heads, options);
-    const about = `${NAMES[entry.kind]}, layer ${entry.layer}, ${heads.length === 1 ? `head ${heads[0] + 1}` : own.length ? `heads ${heads.map((each) => each + 1).join(", ")}` : "mean of heads"}`;
+    const about = `${entry.kind} attention, layer ${entry.layer}, ${heads.length === 1 ? `head ${heads[0] + 1}` : own.length ? `heads ${heads.map((each) => each + 1).join(", ")}` : "mean of heads"}`;
     const idle = () => readout.replaceChildren(`${about}. Entropy ${entropy(mean).toFixed(2)} nats.`);
     idle();
     if (mode === "map") {

@@ -23,6 +23,15 @@ export function slider(name, from, to, step, value, show, change) {
   return field(name, input, output);
 }
 
+export const ofAll = (count) => (value) => `${value} of ${count}`;
+
+/* The first slider among some controls, moved by something else. */
+export function moved(place, value, show) {
+  const input = place.querySelector("input[type=range]");
+  input.value = value;
+  input.nextSibling.textContent = show(value);
+}
+
 export function checkbox(name, checked, change) {
   const input = h("input", { type: "checkbox", checked, onchange: () => change(input.checked) });
   return h("label", { class: "field" }, input, h("span", {}, name));

@@ -2,7 +2,7 @@
 
 import { pieceButtons } from "./alternatives.js";
 import { ask } from "./api.js";
-import { bar, card, field, readout as spoken, select, slider } from "./controls.js";
+import { bar, card, field, moved, ofAll, readout as spoken, select, slider } from "./controls.js";
 import { drawing, h, s, told } from "./dom.js";
 import { heatmap, peak, ramp } from "./heatmap.js";
 import { palette } from "./scale.js";
@@ -48,9 +48,9 @@ export function create(root) {
 
   function drawControls(now) {
     const captions = !Object.keys(data.labels).length, key = [state.run, data.all, state.layer, state.part].join();
-    if (controls.dataset.key === key) return;
+    if (controls.dataset.key === key) { moved(controls, now + 1, ofAll(data.all)); return; }
     controls.dataset.key = key;
-    controls.replaceChildren(slider("Example", 1, data.all, 1, now + 1, (value) => `${value} of ${data.all}`, (value) => set({ example: value - 1, at: undefined })),
+    controls.replaceChildren(slider("Example", 1, data.all, 1, now + 1, ofAll(data.all), (value) => set({ example: value - 1, at: undefined })),
       field("Layer", select(numbered(data.layers, captions ? "mean of all" : "through all (rollout)"), state.layer ?? "", (layer) => set({ layer }))),
       field("Head", select(numbered(data.heads, "mean of all"), state.part ?? "", (part) => set({ part }))));
   }

@@ -2,11 +2,12 @@
 
 import { ask } from "./api.js";
 import { chart, short } from "./chart.js";
-import { bar, card, field, select, slider } from "./controls.js";
+import { bar, card, checkbox, field, moved, ofAll, select, slider } from "./controls.js";
 import { h } from "./dom.js";
 import { HEADS, palette } from "./scale.js";
 import { set, state } from "./state.js";
 
+const SHOWN = 4; // horizons of the window before the forecast
 const TELLS = { model: "this run", naive: "the last value, repeated", "seasonal naive": "the last season, repeated", linear: "least squares from the window" };
 
 export function create(root) {
@@ -16,17 +17,17 @@ export function create(root) {
 
   function drawControls(now) {
     const key = [state.run, data.all, data.channels].join();
-    if (controls.dataset.key === key) return;
+    if (controls.dataset.key === key) { moved(controls, now + 1, ofAll(data.all)); return; }
     controls.dataset.key = key;
-    controls.replaceChildren(slider(data.labels ? "Example" : "Window", 1, data.all, 1, now + 1, (value) => `${value} of ${data.all}`, (value) => set({ example: value - 1 })),
-      data.channels.length > 1 ? field("Channel", select(data.channels.map((each, at) => [String(at), each]), String(state.channel ?? 0), (channel) => set({ channel }))) : "");
+    controls.replaceChildren(slider(data.labels ? "Example" : "Window", 1, data.all, 1, now + 1, ofAll(data.all), (value) => set({ example: value - 1 })),
+      data.channels.length > 1 ? field("Channel", select(data.channels.map((each, at) => [String(at), each]), String(state.channel ?? 0), (channel) => set({ channel }))) : "", data.future ? checkbox("The whole window", Boolean(state.whole), (on) => set({ whole: on ? "1" : undefined })) : "");
   }
 
   const points = (values, from) => values.map((value, at) => [from + at, value]).filter(([, value]) => value !== null);
 
   /* Known, what came, the forecast and its quantiles, the baselines: the last known value begins each of them. */
   function linesOf(channel) {
-    const { text, soft, accent } = palette(), past = data.past[channel];
+    const { text, soft, accent } = palette(), past = data.future && !state.whole ? data.past[channel].slice(-SHOWN * data.future[channel].length) : data.past[channel];
     const known = { name: "known", points: points(past, 1 - past.length), colour: soft };
     if (!data.future) return [known];
     const baselines = Object.keys(data.lines).filter((each) => each !== "model");

@@ -111,7 +111,7 @@ def test_pictures_and_series_in_a_browser(subjects: Subjects, tmp_path: Path) ->
             for name, run in subjects.runs.items():
                 view = "picture" if run.config.task and run.config.task.image else "series"
                 page.show(view, f"run={name}&example=1", "#view svg")
-                assert page.text("output").startswith("2 of ")
+                assert page.text("#view output").startswith("2 of ")
                 assert serious(page.browser) == [], (name, width)
                 assert not too_wide(page.browser), (name, width)
                 if width == 1280:

@@ -105,12 +105,12 @@ def test_what_such_a_run_cannot_do_is_said(client: TestClient, vectors: dict[str
 @pytest.mark.skipif(find() is None, reason="no chromium and chromedriver")
 def test_pictures_and_series_in_a_browser(subjects: Subjects, tmp_path: Path) -> None:
     first = next(iter(subjects.runs))
-    with running(subjects) as address, opened(address, tmp_path, "#view svg") as page:
+    with running(subjects) as address, opened(address, tmp_path, "svg") as page:
         for width in (1280, 390):
             page.resize(width)
             for name, run in subjects.runs.items():
                 view = "picture" if run.config.task and run.config.task.image else "series"
-                page.show(view, f"run={name}&example=1", "#view svg")
+                page.show(view, f"run={name}&example=1", "svg")
                 assert page.text("#view output").startswith("2 of ")
                 assert serious(page.browser) == [], (name, width)
                 assert not too_wide(page.browser), (name, width)
@@ -118,7 +118,7 @@ def test_pictures_and_series_in_a_browser(subjects: Subjects, tmp_path: Path) ->
                     assert out_of_reach(page.browser) == [], name
                 page.show("training", f"run={name}", ".charts svg")
                 assert page.run("return document.getElementById('problem').hidden"), name
-        page.show("picture", f"run={first}", "#view svg")
+        page.show("picture", f"run={first}", "svg")
         page.run("document.querySelector('#view svg[tabindex]').focus()")
         page.browser.press("\ue014")
         assert "Patch in row 1, column 1" in page.text(".readout")

@@ -19,6 +19,7 @@ from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.alignment import GoldLinks
 from dragoman.probe.explain import Explained, draw, explain_sentence
+from dragoman.probe.figures.pieces import shown
 from dragoman.probe.gold import align_heads
 from dragoman.probe.inside import inside_hypothesis, inside_texts
 from dragoman.runs.directory import Run
@@ -121,7 +122,7 @@ def test_two_pictures_of_one_attention_name_their_rows_alike(short: Explained) -
     assert rows and set(rows) <= set(short.seen.steps)
     for figure in ("alignment", "heads", "norms", "rollout", "gradient"):
         svg = html.unescape(draw(figure, "svg", short, short.translator.model, []).decode())
-        assert all(f">{row}</text>" in svg for row in rows), figure
+        assert all(f">{shown(row)}</text>" in svg for row in rows), figure
 
 
 def test_pictures_without_a_sentence(run: Path, tmp_path: Path) -> None:

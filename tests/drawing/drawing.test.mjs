@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { theme } from "./document.mjs";
+import { cellKind, cellTells, formulasOf, rowName, workedOut } from "./cell-steps.js";
 import { cells } from "./cells.js";
 import { chart, short } from "./chart.js";
-import { fitted, fixed, percent } from "./dom.js";
+import { fitted, fixed, h, percent, s, spaced } from "./dom.js";
 import { filled, hasGaps, masked, words } from "./gaps.js";
 import { brief, heatmap, peak } from "./heatmap.js";
 import { chips, compared, differences } from "./pieces.js";
@@ -148,4 +149,31 @@ test("texts are compared word by word", () => {
   const found = compared("ein alter Hund", "ein Hund").map((part) => (part.tag === "mark" ? `[${part.textContent}]` : part)).join("");
   assert.equal(found, "ein [alter] Hund");
   assert.equal(compared("", "a"), "(empty)");
+});
+
+test("the formulas of a cell hold for its numbers", () => {
+  const lstm = { "cell before": [[0.5]], "forget gate": [[0.8]], "input gate": [[0.25]], candidate: [[-0.4]], cell: [[0.3]], "output gate": [[0.9]], state: [[0.9 * Math.tanh(0.3)]] };
+  const gru = { "state before": [[0.5]], "reset gate": [[0.1]], "update gate": [[0.75]], candidate: [[-0.2]], state: [[0.325]] };
+  assert.deepEqual(workedOut(lstm, 0, 0), ["c = f · c′ + i · g = 0.800 · 0.500 + 0.250 · −0.400 = 0.300", "h = o · tanh(c) = 0.900 · tanh(0.300) = 0.262"]);
+  assert.deepEqual(workedOut(gru, 0, 0), ["h = (1 − z) · n + z · h′ = (1 − 0.750) · −0.200 + 0.750 · 0.500 = 0.325"]);
+  const plain = { "state before": [[0]], state: [[0.2]] };
+  assert.deepEqual([lstm, gru, plain].map(cellKind), ["LSTM", "GRU", "RNN"]);
+  assert.deepEqual([...Object.keys(lstm).map((name) => rowName(name, lstm)), rowName("candidate", gru)], ["cell before c′", "forget gate f", "input gate i", "candidate g", "cell c", "output gate o", "state h", "candidate n"]);
+  assert.ok(cellTells(gru, true).includes("right to left") && !cellTells(plain, false).includes("right to left"));
+  for (const gates of [lstm, gru, plain]) assert.ok(formulasOf(gates).at(-1).startsWith("h = "));
+});
+
+test("the mark of a space is shown as one, wherever text is drawn", () => {
+  assert.equal(spaced("▁a▁b"), "␣a␣b");
+  assert.equal(h("b", {}, "▁Haus", [" und ", "▁Hof"]).textContent, "␣Haus und ␣Hof");
+  assert.equal(s("text", {}, "▁Haus").textContent, "␣Haus");
+  assert.deepEqual(chips([{ piece: "▁Ein", score: 0 }]).all("text").map((text) => text.textContent), ["␣Ein", "100%"]);
+});
+
+test("weights in two bytes are the same weights, more exactly", () => {
+  const steps = Uint16Array.from([65535, 0, 0, 16384, 32768, 16383]);
+  const fine = { kind: "cross", heads: 1, steps: 65535, weights: btoa(String.fromCharCode(...new Uint8Array(steps.buffer))) };
+  const found = matrixOf(DATA, fine, [0]);
+  assert.deepEqual([...found.values].map((value) => value.toFixed(4)), ["1.0000", "0.0000", "0.0000", "0.2500", "0.5000", "0.2500"]);
+  assert.deepEqual(matrixOf(DATA, fine, [0], { words: true }).rows, ["› Ein", "› </s>"]);
 });

@@ -10,6 +10,7 @@ from dragoman.decode.search.trace import Candidate, Trace
 from dragoman.errors import UserError
 from dragoman.probe.figures.beam import best_path, draw_beam
 from dragoman.probe.figures.curves import draw_curves
+from dragoman.probe.figures.patches import draw_patches
 from dragoman.probe.figures.positions import draw_positions
 from dragoman.probe.figures.weights import draw_heads, draw_heatmap
 from dragoman.probe.positions import positions_of
@@ -42,7 +43,7 @@ def example(hidden: bool = False) -> View:
 def test_a_heatmap_with_its_words_and_numbers() -> None:
     drawn = draw_heatmap(example(hidden=True), ("svg", "png"), "target", "source", note="a note")
     texts = svg_texts(drawn["svg"])
-    for text in ("▁un $x$", "_b", "▁a", "<b>", ".75", "1.00", "target", "source", "a note"):
+    for text in ("␣un $x$", "_b", "␣a", "<b>", ".75", "1.00", "target", "source", "a note"):
         assert text in texts, texts
     large = View(np.array([[10.17, -0.5]]), ("a",), ("b", "c"), np.zeros((1, 2), dtype=bool), "")
     assert {"10.17", "−.50"} <= set(svg_texts(draw_heatmap(large, ("svg",), signed=True)["svg"]))
@@ -56,13 +57,19 @@ def test_all_heads_side_by_side() -> None:
     texts = svg_texts(draw_heads([[example(), example()], [example()]], ("svg",))["svg"])
     assert texts.count("layer 1, head 2") == texts.count("layer 2, head 1") == 1
     assert "layer 2, head 2" not in texts and "cross attention, all heads" in texts
-    assert texts.count("▁un $x$") == 2 and texts.count("<b>") == 2  # only at the outer maps
+    assert texts.count("␣un $x$") == 2 and texts.count("<b>") == 2  # only at the outer maps
 
 
 def test_positions() -> None:
     found = positions_of(make("transformer-t5"), 30)
     texts = svg_texts(draw_positions(found, ("svg",))["svg"])
     assert f"positions: {found.kind}" in texts and found.square_name in texts and "distance j − i" in texts
+
+
+def test_patches_have_their_word_and_its_probability() -> None:
+    image, maps = np.full((4, 4, 3), 128, dtype=np.uint8), np.full((2, 2, 2), 0.25)
+    texts = svg_texts(draw_patches(image, ["▁a", "</s>"], [0.99, 0.5], maps, ("svg",))["svg"])
+    assert texts == ["image", "␣a  99%", "</s>  50%"]
 
 
 def test_curves_of_what_was_written_down() -> None:
@@ -80,7 +87,7 @@ def test_the_tree_of_a_search() -> None:
     assert best_path(TRACE, (6, 5, 2)) == [1, 1, 0]
     assert best_path(TRACE, (6, 6, 2)) == []
     texts = svg_texts(draw_beam(TRACE, (6, 5, 2), ("svg",), "a → b")["svg"])
-    for text in ("$b$", "−1.70", "the translation", "pruned", "live when the search was done", "a → b"):
+    for text in ("␣a", "$b$", "−1.70", "the translation", "pruned", "live when the search was done", "a → b"):
         assert text in texts, texts
     assert texts.count("</s>") == 2
     with pytest.raises(UserError, match="nothing was searched"):

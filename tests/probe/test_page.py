@@ -40,12 +40,12 @@ class Elements(HTMLParser):
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer.train(["ab"], TokenizerConfig(kind="char"))
+    return Tokenizer.train(["abcdefghijklmno"], TokenizerConfig(kind="char"))
 
 
 def page_of(model: EncoderDecoder, source: str, tokenizer: Tokenizer) -> str:
     seen = look_inside(model, SRC, TGT)
-    return make_page(source, seen, vectors_of(model, SRC, TGT), tokenizer, about="a & b")
+    return make_page(source, seen, vectors_of(model, SRC, TGT), (tokenizer, tokenizer), about="a & b")
 
 
 def data_of(page: str) -> dict:
@@ -88,6 +88,10 @@ def test_what_the_page_holds(tokenizer: Tokenizer) -> None:
         weights = np.frombuffer(base64.b64decode(own["weights"]), "<u2").reshape(each.weights.shape)
         assert weights / 65535 == pytest.approx(each.weights.numpy(), abs=1e-5)
         assert (len(own["rows"]), len(own["columns"])) == each.weights.shape[1:]
+    sides = data["sides"]
+    assert (
+        sides["src"]["pieces"] == tokenizer.pieces(seen.src_ids) and sides["written"]["words"][-1] == "</s>"
+    )
     assert data["scores"] == pytest.approx(seen.token_scores, abs=1e-5)
     assert data["attentions"][3]["rows"][1] == "8 › 3"
     scored = data_of(page_of(make("convs2s"), "a", tokenizer))

@@ -86,8 +86,24 @@ def test_the_page_of_explain_can_be_read_and_operated(page: Page, runs: Path, tm
     browser.until("return document.querySelector('#map svg') !== null")
     assert browser.run("return getComputedStyle(document.getElementById('source')).direction") == "rtl"
     check_page(browser)
+    links_words_and_files(page)
     browser.open(page.address)
     page.drawn(DRAWN["translate"])
+
+
+def links_words_and_files(page: Page) -> None:
+    """The other drawing, merged words, and what is saved."""
+    browser, many = page.browser, page.count("#map text")
+    browser.click("#merging input")
+    assert page.count("#map text") < many, "words are fewer than pieces"
+    browser.click("#mode [data-key=links]")
+    assert page.count("#map path") > 0 and page.count("#map image") == 0
+    page.run("document.querySelector('#map svg').focus()")
+    browser.press("\ue014")  # right: the first of those that look
+    assert " looks at " in page.text("#readout")
+    check_page(browser)
+    for place in ("map", "tree"):
+        assert page.saved(f"{place}-svg").startswith("<?xml") and "PNG" in page.saved(f"{place}-png")
 
 
 def test_buttons_are_told_apart(page: Page) -> None:

@@ -56,6 +56,22 @@ def test_the_whole_model_is_walked_through(client: TestClient) -> None:
         assert ask(client, "walk", run=run, target=own)["stages"]
 
 
+def test_the_gates_of_a_cell_are_among_the_stages(client: TestClient) -> None:
+    ids = ask(client, "translate", run="lstm", beam=1)["hypotheses"][0]["ids"]
+    found = ask(client, "walk", run="lstm", target=ids)["stages"]
+    cells = [stage for stage in found if stage["kind"] == "cell"]
+    assert [(cell["half"], cell["backward"]) for cell in cells] == [
+        ("encoder", False),
+        ("encoder", True),
+        ("decoder", False),
+    ]
+    gates = cells[-1]["gates"]
+    assert gates["state"] == cells[-1]["given"] and len(gates["forget gate"]) == len(ids) + 1
+    number = found.index(cells[-1])
+    whole = ask(client, "walk", run="lstm", target=ids, stage=number)
+    assert len(whole["gates"]["cell"][0]) == whole["width"] == 8
+
+
 def test_the_validation_set_is_measured(client: TestClient, subject: Subject) -> None:
     found = ask(client, "data", count=6, beam=2)
     assert len(found["rows"]) == 6 <= found["all"]

@@ -12,10 +12,12 @@ from starlette.testclient import TestClient
 from audit import serious
 from browser import Browser, find
 from dragoman.errors import UserError
+from dragoman.runs.records import read_records
 from dragoman.studio.app import build
 from dragoman.studio.subjects import Subjects
 from dragoman.studio.workshop import Workshop
 from studio.browsing import Page, running
+from toy import toy_pairs, write_pairs
 
 _CHILD = """
 import signal, sys, time
@@ -155,8 +157,60 @@ def test_a_model_is_trained_in_the_page(workshop: Stub, tmp_path_factory: pytest
         page.until("return document.querySelector('.said').textContent.startsWith('said train')")
         page.until("return !document.getElementById('stop').disabled")
         page.click("#stop")
-        page.until("return document.querySelector('[role=status]').textContent.includes('status 130')")
+        page.until("return document.querySelector('[role=status]').textContent.endsWith('stopped ')")
         page.resize(390)
         wide = page.run("return [document.documentElement.scrollWidth, innerWidth]")
         assert wide[0] <= wide[1]
         assert [entry["message"] for entry in browser.logs("browser") if entry["level"] == "SEVERE"] == []
+
+
+class Small(Workshop):
+    """The real commands, and a model as small as can be, which trains until it is stopped."""
+
+    def _train(self, files: Any, name: str, minutes: float) -> list[str]:
+        fields = ["tokenizer.kind=char", "model.preset=transformer-tiny", "model.num_layers=1"]
+        fields += ["model.model_dim=16", "model.num_heads=2", "model.ff_dim=16", "train.device=cpu"]
+        fields += ["train.max_updates=1000000", "train.log_every=1", "train.batch_tokens=200"]
+        fields += ["data.valid_size=8", "train.validate_every=1000000", "train.metric=loss"]
+        return [*super()._train(files, name, minutes), *fields]
+
+
+@pytest.mark.skipif(find() is None, reason="no chromium and chromedriver")
+@pytest.mark.slow
+def test_a_real_training_is_stopped_and_goes_on(tmp_path: Path) -> None:
+    """Start, watch, stop, resume, stop, and look inside, all in the page."""
+    data = tmp_path / "data"
+    data.mkdir()
+    write_pairs(data, toy_pairs(60))
+    workshop = Small([data], tmp_path / "runs")
+    said = "document.querySelector('.said').textContent"
+    stopped = "return document.querySelector('[role=status]').textContent.endsWith('stopped ')"
+    ended = "document.querySelector('[role=status]').textContent.includes('ended')"
+    metrics = tmp_path / "runs" / "model" / "metrics.jsonl"
+    try:
+        with running(Subjects([], device="cpu"), workshop) as address, Browser(tmp_path) as browser:
+            page = Page(browser, address)
+            browser.open(f"{address}#train?token={workshop.token}")
+            page.until("return document.querySelectorAll('.files input').length === 2")
+            page.run("document.querySelectorAll('.files input').forEach((box) => box.click())")
+            page.click("#start")
+            page.until(f"return /update \\d+\\//.test({said}) || {ended}")
+            assert "update" in page.text(".said"), page.text(".said")
+            page.click("#stop")
+            page.until(stopped)
+            updates = [record["update"] for record in read_records(metrics)]
+            page.click("[data-act=Resume]")
+            page.until(
+                f"return Number({said}.match(/update (\\d+)\\//)?.[1]) > values[0] || {ended}", max(updates)
+            )
+            page.click("#stop")
+            page.until(stopped)
+            after = [record["update"] for record in read_records(metrics)]
+            assert after[: len(updates)] == updates, "it goes on from where it was"
+            assert after == sorted(set(after)) and len(after) > len(updates)
+            page.click("[data-act='Look inside']")
+            page.until("return document.getElementById('title').textContent === 'Translate: model'")
+            page.show("training", "run=model")
+            assert f"Update {max(after)}" in page.text("#view")
+    finally:
+        workshop.close()

@@ -175,7 +175,9 @@ def _explain_image(
     if out is not None:
         ending = out.suffix[1:]
         with with_readable_fonts():
-            _write(out, draw_patches(found.image, found.said, found.maps, [ending])[ending])
+            _write(
+                out, draw_patches(found.image, found.said, found.probabilities, found.maps, [ending])[ending]
+            )
 
 
 def _over_test_set(
@@ -236,9 +238,8 @@ def _explain_text(
     for line in table(found, tokenizer):
         typer.echo(line)
     if html is not None:
-        said = "" if found.said is None else str(found.said.value)
         about = f"{run.directory.name}: {len(found.seen.src)} pieces with marks"
-        _write(html, make_reading_page(wanted.text, said, found.seen, tokenizer, about).encode())
+        _write(html, make_reading_page(found, tokenizer, about).encode())
     if out is not None:
         with with_readable_fonts():
             _write(out, picture(found, tokenizer, wanted))

@@ -2,8 +2,9 @@
 
     design.css           type, colour, spacing, light and dark, and the parts that pages have in common
     dom, scale           elements, measured text; colours
-    heatmap, cells, grid, bipartite, tree, chart, pieces      drawings, each an SVG
+    heatmap, cells, grid, bipartite, tree, chart, pieces, patches      drawings, each an SVG
     weights              attention weights as drawings show them
+    controls, export     what views are operated with; drawings as files
 
 The modules are plain ES modules without a build step. A page that is one file gets them by `bundled`.
 """

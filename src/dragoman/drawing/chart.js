@@ -34,7 +34,7 @@ function placesOf(shown, left, room) {
 
 /* `series`: [{name, points: [[x, y]], colour, dots, dash}]. `span` is the first and the last update, so that charts one
    below the other have one axis. */
-export function chart(title, series, room, { span = null, axis = "updates", log = false } = {}) {
+export function chart(title, series, room, { span = null, axis = "updates", unit = "update", log = false } = {}) {
   const colours = palette(), real = (value) => (log ? 10 ** value : value);
   const drawn = series.map((each) => (log ? { ...each, points: each.points.filter(([, y]) => y > 0).map(([x, y]) => [x, Math.log10(y)]) } : each));
   const shown = drawn.filter((each) => each.points.length);
@@ -69,7 +69,7 @@ export function chart(title, series, room, { span = null, axis = "updates", log 
   svg.addEventListener("pointermove", (event) => {
     const box = svg.getBoundingClientRect(), value = firstX + ((event.clientX - box.left - left) / (room - left - RIGHT)) * (lastX - firstX);
     const found = shown.map((each) => [each, nearest(each.points, value)]), closest = nearest(found.map(([, point]) => point), value)[0];
-    const lines = [`update ${closest}`, ...found.filter(([, point]) => point[0] === closest).map(([each, point]) => `${each.name} ${short(real(point[1]))}`)];
+    const lines = [`${unit} ${closest}`, ...found.filter(([, point]) => point[0] === closest).map(([each, point]) => `${each.name} ${short(real(point[1]))}`)];
     const wide = Math.max(...lines.map((text) => textWidth(text, 11))) + 14, from = Math.max(left, Math.min(x(closest) + 8, room - wide));
     cursor.replaceChildren(s("line", { x1: x(closest), x2: x(closest), y1: top, y2: height - BOTTOM, stroke: colours.accent, "stroke-opacity": 0.5 }),
       s("rect", { x: from, y: top, width: wide, height: 15 * lines.length + 6, rx: 5, fill: colours.surface, stroke: colours.line }),

@@ -2,6 +2,10 @@
 
 const SVG = "http://www.w3.org/2000/svg"; // a name, no address
 
+/* A piece that begins a word has ▁ in front of it. Many fonts draw that as a thick bar, so it is shown as ␣. */
+export const spaced = (text) => text.replaceAll("▁", "␣");
+const written = (child) => (typeof child === "string" ? spaced(child) : child);
+
 function fill(element, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === null || value === undefined || value === false) continue;
@@ -9,7 +13,7 @@ function fill(element, properties, children) {
     else if (name === "value" || name === "checked" || name === "disabled") element[name] = value;
     else element.setAttribute(name, value === true ? "" : String(value));
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false).map(written));
   return element;
 }
 
@@ -49,7 +53,7 @@ let measure = null;
 export function textWidth(text, size = 12) {
   measure ??= document.createElement("canvas").getContext("2d");
   measure.font = `${size}px ${FONT}`;
-  return measure.measureText(text).width;
+  return measure.measureText(spaced(text)).width;
 }
 
 /* As much of a text as there is room for. */

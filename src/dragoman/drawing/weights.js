@@ -1,13 +1,15 @@
 /* Weights as they come, and as a drawing shows them. No document is touched here. */
 
-function unpacked(text) {
-  return Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
-}
-
 const decoded = new WeakMap();
 
-function bytes(attention) {
-  if (!decoded.has(attention)) decoded.set(attention, unpacked(attention.weights));
+/* Weights come in 255 steps, a byte each, or in as many as `steps` says, two bytes each. */
+function unpacked({ weights, steps }) {
+  const bytes = Uint8Array.from(atob(weights), (sign) => sign.charCodeAt(0));
+  return steps ? new Uint16Array(bytes.buffer) : bytes;
+}
+
+function stepsIn(attention) {
+  if (!decoded.has(attention)) decoded.set(attention, unpacked(attention));
   return decoded.get(attention);
 }
 
@@ -45,13 +47,13 @@ export const rowTitle = (kind, { words, rows }) => (kind === "encoder" ? "looks"
 export function matrixOf(data, attention, heads, { words = false, rows = "written" } = {}) {
   const sides = sidesOf(data, attention.kind, rows);
   const [q, m] = [sides.rows.pieces.length, sides.columns.pieces.length];
-  const all = bytes(attention), size = q * m;
+  const all = stepsIn(attention), size = q * m;
   const values = new Float32Array(size);
   for (const head of heads) {
     const from = head * size;
     for (let cell = 0; cell < size; cell += 1) values[cell] += all[from + cell];
   }
-  const scale = 255 * Math.max(1, heads.length);
+  const scale = (attention.steps ?? 255) * Math.max(1, heads.length);
   for (let cell = 0; cell < size; cell += 1) values[cell] /= scale;
   const masked = attention.kind === "decoder" || attention.kind === "joint";
   const hidden = new Uint8Array(size);

@@ -16,8 +16,8 @@ from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.learning.base import TRACKS, Learning
 from dragoman.learning.loss import Answers, Loss, Objective
-from dragoman.learning.text import FromText, other_model
 from dragoman.learning.measured import measured, per_token
+from dragoman.learning.text import FromText, other_model
 from dragoman.learning.validation import SequenceValidator, Validation
 from dragoman.models import Network
 from dragoman.models.abilities import Abilities

@@ -133,7 +133,8 @@ class Explained:
 
     def page(self, name: str) -> str:
         """A self-contained HTML page."""
-        kind = "given translation" if not self.found else self.search.summary
+        given = "given translation" if self.source else "given text"
+        kind = self.search.summary if self.found else given
         log_prob = f"{self.seen.log_prob:.3f}".replace("-", "−")
         about = f"{name}: {kind}, log p {log_prob}, {len(self.seen.tgt_ids)} pieces with </s>"
         vectors = vectors_of(self.translator.model, *self.pair, self.translator.device)
@@ -141,11 +142,12 @@ class Explained:
             self.source,
             self.seen,
             vectors,
-            self.translator.tgt_tokenizer,
+            (self.translator.src_tokenizer, self.translator.tgt_tokenizer),
             self.found,
             self.chosen,
             self.head,
             about,
+            bool(self.when_read),
         )
 
 

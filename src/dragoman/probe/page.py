@@ -20,11 +20,14 @@ from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.drawing import assets, bundled
 from dragoman.probe.figures.beam import best_path
 from dragoman.probe.inside import Inside, Seen
+from dragoman.probe.reading import Read
 from dragoman.probe.vectors import AttentionVectors, Caught
+from dragoman.probe.words import sides_of
 from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import Tokenizer
 
 _MOST_NUMBERS = 3_000_000  # of queries, keys and values in a page: some 16 MB
+_STEPS = 65535
 _SCORED = "This attention has no queries, keys and values of the Transformer's kind, and no six steps."
 _TOO_MANY = "The vectors of this attention were left out: the sentence is too long for one page."
 
@@ -33,14 +36,17 @@ def make_page(
     source: str,
     seen: Inside,
     vectors: Caught,
-    tgt_tokenizer: Tokenizer,
+    tokenizers: tuple[Tokenizer, Tokenizer],
     found: Sequence[Hypothesis] = (),
     start: Seen | None = None,
     head: int | None = None,
     about: str = "",
+    when_read: bool = False,
 ) -> str:
     """`found` are the hypotheses of the search, best first, of which `seen` is the first; none for a given
-    translation. `start` and `head` are what the page shows at first."""
+    translation. `start` and `head` are what the page shows at first; `when_read`: whether
+    rows of words are called by the word that was read."""
+    tgt_tokenizer = tokenizers[1]
     data = {
         "source": source,
         "translation": tgt_tokenizer.decode(seen.tgt_ids[:-1]),
@@ -50,6 +56,8 @@ def make_page(
         "alternatives": _alternatives(seen, tgt_tokenizer),
         "best": [{"text": each.text, "score": each.score, "log_prob": each.log_prob} for each in found],
         "attentions": _attentions(seen, vectors),
+        "sides": sides_of(seen, tokenizers),
+        "when_read": when_read,
         "start": seen.attentions.index(start) if start is not None else 0,
         "head": -1 if head is None else head,
         "beam": _beam(found[0].trace, seen) if found and found[0].trace else None,
@@ -57,17 +65,23 @@ def make_page(
     return fill(data)
 
 
-def make_reading_page(text: str, said: str, seen: Inside, tokenizer: Tokenizer, about: str) -> str:
-    """The page for an encoder: its predictions at each position, and its attention."""
+def make_reading_page(found: Read, tokenizer: Tokenizer, about: str) -> str:
+    """The page for an encoder: its predictions at each position, or what it says of the text and why, and its
+    attention."""
+    seen, said = found.seen, found.said
     data = {
-        "source": text,
-        "translation": said,
+        "source": found.text,
+        "translation": "" if said is None else _in_words(said.value),
+        "labels": [] if said is None else sorted(said.probabilities.items(), key=lambda each: -each[1]),
+        "units": list(zip(found.units, found.shares, strict=True)),
         "about": about,
         "written": seen.written,
         "scores": [_short(score) for score in seen.token_scores],
         "alternatives": _alternatives(seen, tokenizer),
         "best": [],
         "attentions": _attentions(seen, {}),
+        "sides": sides_of(seen, (tokenizer, tokenizer)),
+        "when_read": False,
         "start": max(0, len(seen.attentions) - 1),
         "head": -1,
         "beam": None,
@@ -75,10 +89,21 @@ def make_reading_page(text: str, said: str, seen: Inside, tokenizer: Tokenizer, 
     return fill(data)
 
 
+def _in_words(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
 def fill(data: dict[str, Any]) -> str:
     """The page around its data."""
     style = assets()["design.css"] + asset("page.css")
-    script = "\n".join(['"use strict";', asset("numbers.js"), bundled("heatmap", "tree"), asset("page.js")])
+    script = "\n".join(
+        [
+            '"use strict";',
+            asset("numbers.js"),
+            bundled("heatmap", "tree", "bipartite", "weights", "controls", "export"),
+            asset("page.js"),
+        ]
+    )
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"  # the cells of a heat-map are a picture
@@ -131,7 +156,9 @@ def _attentions(seen: Inside, vectors: Caught) -> list[dict[str, Any]]:
                 "read": seen.src if each.kind == "encoder" else seen.read,
                 "columns": columns,
                 "masked": each.kind in ("decoder", "joint"),
-                "weights": _steps(each.weights),
+                "module": each.module,
+                "weights": _in_steps(each.weights),
+                "steps": _STEPS,
                 "vectors": None if own is None else _vectors(own, causal=each.kind == "decoder"),
                 "why": why,
             }
@@ -157,9 +184,9 @@ def _vectors(own: AttentionVectors, causal: bool) -> dict[str, Any]:
     }
 
 
-def _steps(weights: Float[Tensor, "H Q M"]) -> str:
-    """Encode weights in 65535 steps from 0 to 1, two bytes each: exact to 1e-5, and 0 stays 0."""
-    array = (weights.double() * 65535).round().numpy().astype("<u2")
+def _in_steps(weights: Float[Tensor, "H Q M"]) -> str:
+    """Encode weights in steps from 0 to 1, two bytes each: exact to 1e-5, and 0 stays 0."""
+    array = (weights.double() * _STEPS).round().numpy().astype("<u2")
     return base64.b64encode(array.tobytes()).decode()
 
 

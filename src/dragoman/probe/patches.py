@@ -2,12 +2,13 @@
 patches that each of its pieces attends to."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 
 from dragoman.data.batch import collate
 from dragoman.data.labelled.config import TaskConfig
@@ -16,10 +17,10 @@ from dragoman.data.vectors.arrays import is_array, read_array
 from dragoman.data.vectors.config import ImageInput
 from dragoman.data.vectors.examples import LabelledVectors
 from dragoman.data.vectors.images import read_images
-from dragoman.decode.predict_vectors import labelled
+from dragoman.decode.predict_vectors import Captioner, labelled
 from dragoman.errors import UserError
 from dragoman.models.base import source_attentions
-from dragoman.probe.record import Recording, record
+from dragoman.probe.record import record
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_captioner, open_vector_predictor
 
@@ -35,6 +36,58 @@ class ImageLook:
     probabilities: tuple[float, ...]
     maps: np.ndarray
     """N Y X: for each label or piece, the weight of each patch. A map sums to 1."""
+    labels: Mapping[str, float] = field(default_factory=dict)
+    """The probability of each label."""
+    layers: int = 1
+    heads: int = 1
+
+
+class PatchReader:
+    """A run on images, opened once."""
+
+    def __init__(self, run: Run, checkpoint: str = "best", device: str = "auto") -> None:
+        task = run.config.task
+        if task is None or task.image is None:
+            raise UserError(f"{run.directory}: only runs on images are explained by pictures of patches")
+        self.task, self.image = task, task.image
+        captions = task.kind == "caption"
+        self._opened = open_captioner(run, checkpoint, device) if captions else None
+        self._predictor = None if captions else open_vector_predictor(run, checkpoint, device)
+
+    @property
+    def model(self) -> nn.Module:
+        opened = self._opened or self._predictor
+        assert opened is not None, "one of them was opened"
+        return opened.model
+
+    def look(self, example: VectorExample, layer: int | None = None, head: int | None = None) -> ImageLook:
+        """Attention over an image. `layer` and `head` count from 1. Without a layer, captions use the mean of
+        all layers, and labels the product through all layers (rollout, Abnar & Zuidema 2020)."""
+        images = LabelledVectors(example.values[None], [example], self.task)
+        labels: dict[str, float] = {}
+        if self._opened is not None:
+            said, probabilities, attentions = _captioned(self._opened, images)
+            weights = _chosen(attentions, layer, head).mean(axis=0)
+        else:
+            assert self._predictor is not None, "it has labels"
+            predictor = self._predictor
+            with torch.inference_mode(), record(predictor.model) as seen:
+                scores = predictor.model(images.unchanged(np.arange(1)).to(predictor.device))
+            (found,) = labelled(scores, self.task)
+            said, probabilities, labels = (str(found.value),), (found.confidence or 0.0,), found.probabilities
+            attentions = [weights for (weights,) in seen.values()]
+            weights = _behind_class_token(attentions, layer, head)[None, 1:]
+        maps = weights / weights.sum(axis=1, keepdims=True)
+        rows = self.image.height // self.image.patch
+        return ImageLook(
+            example.values,
+            said,
+            probabilities,
+            maps.reshape(len(maps), rows, -1),
+            labels,
+            len(attentions),
+            attentions[0].size(1),
+        )
 
 
 def look_at(
@@ -45,37 +98,25 @@ def look_at(
     layer: int | None = None,
     head: int | None = None,
 ) -> ImageLook:
-    """Attention over an image. `layer` and `head` count from 1. Without a layer, captions use the mean of all
-    layers, and labels the product through all layers (rollout, Abnar & Zuidema 2020)."""
-    task = run.config.task
-    if task is None or task.image is None:
-        raise UserError(f"{run.directory}: only runs on images are explained by pictures of patches")
-    example = _read(path, task)
-    images = LabelledVectors(example.values[None], [example], task)
-    captions = task.kind == "caption"
-    if captions:
-        captioner = open_captioner(run, checkpoint, device)
-        (best,) = captioner.captions(images, np.arange(1))
-        vectors = images.unchanged(np.arange(1)).vectors
-        text = collate([((), best.tokens)])
-        model, own = captioner.model, captioner.translator.device
-        mask = torch.ones(vectors.shape[:2], dtype=torch.bool, device=own)
-        with torch.inference_mode(), record(model) as seen:
-            model(vectors.to(own), mask, text.tgt_in.to(own))
-        asked = [torch.cat(seen[name], dim=2) for name in source_attentions(model) if name in seen]
-        said = (*best.pieces, "</s>")
-        probabilities = tuple(np.exp(best.token_scores).tolist())
-        weights = _chosen(asked, layer, head).mean(axis=0)
-    else:
-        predictor = open_vector_predictor(run, checkpoint, device)
-        with torch.inference_mode(), record(predictor.model) as seen:
-            scores = predictor.model(images.unchanged(np.arange(1)).to(predictor.device))
-        (found,) = labelled(scores, task)
-        said, probabilities = (str(found.value),), (found.confidence or 0.0,)
-        weights = _behind_class_token(seen, layer, head)[None, 1:]
-    maps = weights / weights.sum(axis=1, keepdims=True)
-    rows = task.image.height // task.image.patch
-    return ImageLook(example.values, said, probabilities, maps.reshape(len(maps), rows, -1))
+    """Attention over the image of a file; see `PatchReader.look`."""
+    reader = PatchReader(run, checkpoint, device)
+    return reader.look(_read(path, reader.task), layer, head)
+
+
+def _captioned(
+    captioner: Captioner, images: LabelledVectors
+) -> tuple[tuple[str, ...], tuple[float, ...], list[torch.Tensor]]:
+    """The pieces of the caption, their probabilities, and the cross-attention of every layer."""
+    (best,) = captioner.captions(images, np.arange(1))
+    vectors = images.unchanged(np.arange(1)).vectors
+    text = collate([((), best.tokens)])
+    model, own = captioner.model, captioner.translator.device
+    mask = torch.ones(vectors.shape[:2], dtype=torch.bool, device=own)
+    with torch.inference_mode(), record(model) as seen:
+        model(vectors.to(own), mask, text.tgt_in.to(own))
+    asked = [torch.cat(seen[name], dim=2) for name in source_attentions(model) if name in seen]
+    probabilities = tuple(np.exp(best.token_scores).tolist())
+    return (*best.pieces, "</s>"), probabilities, asked
 
 
 def _chosen(attentions: Sequence[torch.Tensor], layer: int | None, head: int | None) -> np.ndarray:
@@ -91,8 +132,10 @@ def _chosen(attentions: Sequence[torch.Tensor], layer: int | None, head: int | N
     return torch.stack(each).float().cpu().numpy()
 
 
-def _behind_class_token(seen: Recording, layer: int | None, head: int | None) -> np.ndarray:
-    layers = _chosen([weights for (weights,) in seen.values()], layer, head)
+def _behind_class_token(
+    attentions: Sequence[torch.Tensor], layer: int | None, head: int | None
+) -> np.ndarray:
+    layers = _chosen(attentions, layer, head)
     if layer is not None:
         return layers[0, 0]
     whole = np.eye(layers.shape[1])

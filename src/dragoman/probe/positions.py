@@ -74,7 +74,7 @@ def _added(module: SinusoidalPositions | LearnedPositions, length: int) -> Float
 def _vectors(kind: str, table: Float[Tensor, "T D"]) -> PositionReport:
     places = tuple(map(str, range(len(table))))
     square = sinusoidal_square(table)
-    return PositionReport(kind, table, places, "place", "dimension", square, "dot products", places)
+    return PositionReport(kind, table, places, "position", "dimension", square, "dot products", places)
 
 
 def _bias(module: BucketedBias, length: int) -> PositionReport:

@@ -1,13 +1,14 @@
 """One pair on its way through a whole model: what every part of it gives out, in the order in which they run.
 
     embedding ─ positions ─ [ norm ─ attention ─ + ─ norm ─ feed-forward ─ + ] × layers ─ norm ─ logits
-    embedding ─ states of a recurrent encoder ─ one vector ─ first state ─ context ─ readout ─ logits
+    embedding ─ cells of a recurrent encoder ─ one vector ─ first state ─ context ─ cells ─ readout ─ logits
 
-Caught by hooks; nothing is computed twice. A part that runs once a position is one stage.
+Caught by hooks. Only the gates of recurrent cells are computed again, because kernels do not return them. A
+part that runs once a position is one stage.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -16,17 +17,19 @@ from torch import nn
 
 from dragoman.data.batch import Device, collate
 from dragoman.models.base import EncoderDecoder, Memory
-from dragoman.models.rnn import SingleContext
+from dragoman.models.rnn import RnnDecoder, RnnEncoder, SingleContext
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.layer import FeedForward
+from dragoman.nn.recurrent import RecurrentStack
 from dragoman.nn.scores import ScoredAttention
+from dragoman.probe.gates import Fed, cells_of, fed_to_decoder
 from dragoman.probe.hooks import standing
 from dragoman.shapes import Float, Tensor
 
 StageKind = Literal[
     "embedding", "positions", "norm", "self_attention", "cross_attention", "scored_attention", "one_vector",
-    "feedforward", "layer", "memory", "bridge", "readout", "out",
+    "cell", "feedforward", "layer", "memory", "bridge", "readout", "out",
 ]  # fmt: skip
 
 
@@ -41,6 +44,10 @@ class ModelStage:
     before: Float[Tensor, "P E"] | None = None
     """norm: its input, the sum of a residual connection; attention: its heads side by side; feed-forward: its
     inner layer before the activation; readout: what is read out, side by side."""
+    gates: Mapping[str, Float[Tensor, "P D"]] = field(default_factory=dict)
+    """cell: what it computes for each position, in order; the last one is `given`."""
+    backward: bool = False
+    """cell: whether it reads from right to left."""
 
     @property
     def half(self) -> str:
@@ -63,7 +70,13 @@ def walk(
     kinds = _kinds(model)
     modules = dict(model.named_modules())
     inner: dict[str, list[Tensor]] = {}
+    fed: dict[str, list[Fed]] = {}
     hooks = [
+        module.register_forward_pre_hook(partial(_keep_fed, fed, name))
+        for name, module in modules.items()
+        if isinstance(module, RecurrentStack)
+    ]
+    hooks += [
         modules[name].register_forward_hook(partial(_keep, calls, name, kind)) for name, kind in kinds.items()
     ]
     for name, kind in kinds.items():
@@ -79,7 +92,38 @@ def walk(
     stages = [
         _stage(name, _kind_of(name, kinds), found, inner.get(name, [])) for name, found in calls.items()
     ]
-    return Walk((*stages, ModelStage("decoder.out", "out", hidden[0].float().cpu())), logits)
+    stages.append(ModelStage("decoder.out", "out", hidden[0].float().cpu()))
+    return Walk(tuple(_with_cells(stages, modules, fed)), logits)
+
+
+def _with_cells(
+    stages: list[ModelStage], modules: Mapping[str, nn.Module], fed: Mapping[str, list[Fed]]
+) -> list[ModelStage]:
+    """Put recurrent cells where they run. Encoders and most decoders call their stacks packed or position by
+    position, so what these read is put together from the other stages."""
+    given = {stage.module: stage.given for stage in stages}
+    for name, module in modules.items():
+        if isinstance(module, RnnEncoder):
+            found = cells_of(f"{name}.stack", module.stack, [Fed(given[f"{name}.embedding"])])
+            before = name
+        elif isinstance(module, RnnDecoder):
+            parts = (given[f"{name}.{part}"] for part in ("embedding", "bridge", "attention", "readout"))
+            found = cells_of(f"{name}.stack", module.stack, [fed_to_decoder(module, *parts)])
+            before = f"{name}.attention" if module.luong else f"{name}.readout"
+        elif isinstance(module, RecurrentStack) and name in fed and not name.endswith(".stack"):
+            found, before = cells_of(name, module, fed[name]), "decoder.out"
+        else:
+            continue
+        place = next(at for at, stage in enumerate(stages) if stage.module == before)
+        stages[place:place] = [
+            ModelStage(cells.module, "cell", cells.gates["state"], None, cells.gates, cells.backward)
+            for cells in found
+        ]
+    return stages
+
+
+def _keep_fed(fed: dict[str, list[Fed]], name: str, _module: nn.Module, inputs: tuple[Any, ...]) -> None:
+    fed.setdefault(name, []).append(Fed(inputs[0][0], inputs[1]))
 
 
 def _kinds(model: nn.Module) -> dict[str, StageKind]:
@@ -160,5 +204,5 @@ def _stage(
 
 def _rows(parts: Sequence[Tensor]) -> Float[Tensor, "P D"]:
     """The positions of all calls, of the one sentence."""
-    rows = [part.reshape(-1, part.size(-1)).float().cpu() for part in parts]
+    rows = [part.flatten(0, -2).float().cpu() for part in parts]
     return torch.cat(rows)

@@ -7,6 +7,7 @@ of a word, a column their sum, as in word alignment. Punctuation stands alone.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -105,6 +106,25 @@ def _corner(share: np.ndarray, first: bool) -> np.ndarray:
     grown = np.pad(share, ((1, 0), (1, 0)) if first else ((0, 1), (0, 1)))
     grown[(0, 0) if first else (-1, -1)] = 1.0
     return grown
+
+
+def sides_of(seen: Inside, tokenizers: tuple[Tokenizer, Tokenizer]) -> dict[str, Any]:
+    """Source, what has been read and what is written: their pieces, and the words these make up, as pages get
+    them."""
+    src, tgt = tokenizers
+    return {
+        "src": _side(seen.src_ids, src),
+        "read": _side(_read_ids(seen), tgt),
+        "written": _side(seen.tgt_ids, tgt),
+    }
+
+
+def _side(ids: tuple[int, ...], tokenizer: Tokenizer) -> dict[str, Any]:
+    words = words_of(ids, tokenizer)
+    shares = [
+        [[int(word), round(float(row[word]), 4)] for word in np.flatnonzero(row)] for row in words.share
+    ]
+    return {"pieces": tokenizer.pieces(ids), "words": words.labels, "shares": shares}
 
 
 def _joined(first: AxisLabels, second: AxisLabels) -> AxisLabels:

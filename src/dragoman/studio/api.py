@@ -9,17 +9,19 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from dragoman.errors import UserError
-from dragoman.studio import corpus, reading, sentence
+from dragoman.studio import corpus, reading, sentence, vectors
 from dragoman.studio.history import history
 from dragoman.studio.lessons import lessons
 from dragoman.studio.limits import MOST_CHARACTERS, MOST_WRITTEN
 from dragoman.studio.reading import Reading
 from dragoman.studio.steps import one_head
 from dragoman.studio.subject import Subject
-from dragoman.studio.subjects import Subjects
+from dragoman.studio.subjects import Opened, Subjects
+from dragoman.studio.vectors import Vectors
 from dragoman.studio.whole import whole_model
 
 MOST_BEAM = 16
+_VIEWS = {"image": "Picture", "series": "Series"}
 Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MOST_WRITTEN)]
 Heads = Annotated[list[Annotated[int, Field(ge=0, le=255)]], Field(max_length=256)]
 Beam = Annotated[int, Field(ge=1, le=MOST_BEAM)]
@@ -100,6 +102,22 @@ class DataRequest(_About):
     alpha: Alpha = 1.0
 
 
+class PictureRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    run: Name
+    checkpoint: Name | None = None
+    example: Annotated[int, Field(ge=0)] = 0
+    layer: Annotated[int, Field(ge=1, le=1000)] | None = None
+    head: Annotated[int, Field(ge=1, le=1000)] | None = None
+
+
+class SeriesRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    run: Name
+    checkpoint: Name | None = None
+    example: Annotated[int, Field(ge=0)] = 0
+
+
 class TrainingRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     run: Name
@@ -119,8 +137,22 @@ class Worker:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _writes(of: Subject | Reading) -> Subject:
-    if isinstance(of, Reading):
+def _sees(of: Opened) -> Vectors:
+    if not isinstance(of, Vectors):
+        raise UserError(f"{of.run.directory.name}: only for runs on images and series")
+    return of
+
+
+def _of_text(of: Opened) -> Subject | Reading:
+    if isinstance(of, Vectors):
+        raise UserError(
+            f"{of.run.directory.name}: this run does not read text; open the view {_VIEWS[of.sees]}"
+        )
+    return of
+
+
+def _writes(of: Opened) -> Subject:
+    if not isinstance(of, Subject):
         raise UserError(f"{of.run.directory.name}: this network reads and does not write; open the view Read")
     return of
 
@@ -137,8 +169,14 @@ class Desk:
     def __init__(self, subjects: Subjects, worker: Worker) -> None:
         self.subjects, self.worker = subjects, worker
 
+    async def see(
+        self, asked: PictureRequest | SeriesRequest, job: Callable[[Vectors], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Only of a run on images or series."""
+        return await self.worker(lambda: job(_sees(self.subjects.get(asked.run, asked.checkpoint))))
+
     async def look(self, about: _About, job: Callable[[Subject | Reading], dict[str, Any]]) -> dict[str, Any]:
-        return await self.worker(lambda: job(self.subjects.get(about.run, about.checkpoint)))
+        return await self.worker(lambda: job(_of_text(self.subjects.get(about.run, about.checkpoint))))
 
     async def ask(self, about: _About, job: Callable[[Subject], dict[str, Any]]) -> dict[str, Any]:
         """Only of a model that writes."""
@@ -150,6 +188,7 @@ def router_of(subjects: Subjects, worker: Worker, trains: bool = False) -> APIRo
     router, desk = APIRouter(prefix="/api/studio"), Desk(subjects, worker)
     _add_writing(router, desk)
     _add_reading(router, desk)
+    _add_vectors(router, desk)
     _add_runs(router, desk, trains)
     return router
 
@@ -224,6 +263,18 @@ def _add_reading(router: APIRouter, desk: Desk) -> None:
     @router.post("/layers")
     async def layers(asked: LayersRequest) -> Any:
         return await desk.look(asked, lambda of: reading.layers(_reads(of), asked.text, asked.place))
+
+
+def _add_vectors(router: APIRouter, desk: Desk) -> None:
+    """Routes for runs on images and series."""
+
+    @router.post("/picture")
+    async def picture(asked: PictureRequest) -> Any:
+        return await desk.see(asked, lambda of: vectors.picture(of, asked.example, asked.layer, asked.head))
+
+    @router.post("/series")
+    async def series(asked: SeriesRequest) -> Any:
+        return await desk.see(asked, lambda of: vectors.series(of, asked.example))
 
 
 def _add_runs(router: APIRouter, desk: Desk, trains: bool) -> None:

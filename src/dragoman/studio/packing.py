@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from dragoman.probe.inside import Inside, Seen
-from dragoman.probe.words import words_of
 from dragoman.shapes import Float, Tensor
-from dragoman.text.tokenizer import Tokenizer
 
 MOST_WEIGHTS = 700_000
 """Largest number of weights in one answer: 0.93 MB as text. Beyond it, one kind of attention is sent at a
@@ -37,25 +35,6 @@ def attentions_of(seen: Inside, kind: str | None, maskable: Collection[str]) -> 
         }
         for each in seen.attentions
     ]
-
-
-def sides_of(seen: Inside, tokenizers: tuple[Tokenizer, Tokenizer]) -> dict[str, Any]:
-    """Source, what has been read and what is written: their pieces, and the words these make up."""
-    src, tgt = tokenizers
-    read = (Tokenizer.bos_id, *seen.tgt_ids[:-1])
-    return {
-        "src": _side(seen.src_ids, src),
-        "read": _side(read, tgt),
-        "written": _side(seen.tgt_ids, tgt),
-    }
-
-
-def _side(ids: tuple[int, ...], tokenizer: Tokenizer) -> dict[str, Any]:
-    words = words_of(ids, tokenizer)
-    shares = [
-        [[int(word), round(float(row[word]), 4)] for word in np.flatnonzero(row)] for row in words.share
-    ]
-    return {"pieces": tokenizer.pieces(ids), "words": words.labels, "shares": shares}
 
 
 def number(value: float) -> float | None:

@@ -5,15 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torch import nn
+
 from dragoman.errors import UserError
 from dragoman.probe.fill import GAP, Filler
 from dragoman.probe.heads import head_counts
 from dragoman.probe.inside import LikelyPieces
 from dragoman.probe.reader import RunReader
 from dragoman.probe.reading import Read
+from dragoman.probe.words import sides_of
 from dragoman.runs.directory import Run
 from dragoman.studio.limits import check_text
-from dragoman.studio.packing import attentions_of, number, sides_of
+from dragoman.studio.packing import attentions_of, number
 from dragoman.studio.sentence import pieces_of
 from dragoman.studio.subject import Subject
 from dragoman.text.tokenizer import Tokenizer
@@ -28,6 +31,10 @@ class Reading:
     run: Run
     reader: RunReader
     checkpoint: str
+
+    @property
+    def model(self) -> nn.Module:
+        return self.reader.network
 
 
 def read(of: Subject | Reading, text: str) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from dragoman.errors import UserError
 from dragoman.probe.figures.beam import best_path
 from dragoman.probe.heads import head_counts, importance, mask_heads
 from dragoman.probe.inside import Inside
-from dragoman.studio.packing import attentions_of, most_seen, number, sides_of
+from dragoman.probe.words import sides_of
+from dragoman.studio.packing import attentions_of, most_seen, number
 from dragoman.studio.subject import Subject
 
 MaskedHeads = Mapping[str, Sequence[int]]

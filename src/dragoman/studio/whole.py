@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from dragoman.errors import UserError
+from dragoman.models.markov import Markov
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.probe.inside import Inside
 from dragoman.probe.walk import ModelStage, walk
@@ -46,6 +47,8 @@ def whole_model(
             for piece, logit, share in zip(pieces, best.values.tolist(), shares.tolist(), strict=True)
         ],
         "vocabulary": len(logits),
+        "projects": translator.model.projection is not None,
+        "counts": isinstance(translator.model, Markov),
     }
 
 
@@ -63,6 +66,8 @@ def _described(stage: ModelStage, seen: Inside, subject: Subject, few: int | Non
         "given": numbers(stage.given[:, :few].double().numpy()),
         "before": None if before is None else numbers(before[:, :few].double().numpy()),
         "before_width": None if before is None else before.size(1),
+        "gates": {name: numbers(values[:, :few].double().numpy()) for name, values in stage.gates.items()},
+        "backward": stage.backward,
     }
 
 

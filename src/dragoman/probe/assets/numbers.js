@@ -5,12 +5,6 @@ function numbersOf(text) {
   return new Float32Array(bytes.buffer);
 }
 
-/* Weights lie between 0 and 1, and come in 65535 steps. */
-function weightsOf(text) {
-  const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
-  return Float32Array.from(new Uint16Array(bytes.buffer), (step) => step / 65535);
-}
-
 /* One head of an attention: vectors H Q E, H M E and H (1 or Q) M W, all in one row. */
 function sixSteps(own, head, query) {
   const { size, memory, width, outWidth, queries } = own;
@@ -38,10 +32,4 @@ function sixSteps(own, head, query) {
   return { q, rows, summed, size };
 }
 
-function meanOfHeads(weights, heads, cells) {
-  const mean = new Float32Array(cells);
-  for (let h = 0; h < heads; h += 1) for (let c = 0; c < cells; c += 1) mean[c] += weights[h * cells + c] / heads;
-  return mean;
-}
-
-if (typeof module !== "undefined") module.exports = { numbersOf, weightsOf, sixSteps, meanOfHeads };
+if (typeof module !== "undefined") module.exports = { numbersOf, sixSteps };

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from dragoman.decode.search.trace import Candidate, Trace
 from dragoman.errors import UserError
 from dragoman.evaluate.plot import COLOURS, canvas, figure_files
+from dragoman.probe.figures.pieces import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,14 +99,14 @@ def _half_width(found: Candidate) -> float:
 
 
 def _text(found: Candidate) -> str:
-    return str(found.token) if found.piece is None else found.piece
+    return str(found.token) if found.piece is None else shown(found.piece)
 
 
 def _legend(figure: "Figure", fates: set[str], has_path: bool) -> None:
     from matplotlib.lines import Line2D
 
-    shown = [("the translation", BEST)] if has_path else []
-    shown += [(name, _FATES[fate]) for fate, name in _NAMES.items() if fate in fates]
-    lines = [Line2D([], [], color=colour, linewidth=1.6) for _, colour in shown]
-    names = [name for name, _ in shown]
-    figure.legend(lines, names, loc="outside lower left", ncols=len(shown), frameon=False, fontsize=7.5)
+    named = [("the translation", BEST)] if has_path else []
+    named += [(name, _FATES[fate]) for fate, name in _NAMES.items() if fate in fates]
+    lines = [Line2D([], [], color=colour, linewidth=1.6) for _, colour in named]
+    names = [name for name, _ in named]
+    figure.legend(lines, names, loc="outside lower left", ncols=len(named), frameon=False, fontsize=7.5)

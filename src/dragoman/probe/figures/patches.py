@@ -5,16 +5,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman.evaluate.plot import canvas, figure_files
+from dragoman.probe.figures.pieces import shown
 
 _ACROSS = 6
 _INCHES = 1.5
 
 
 def draw_patches(
-    image: np.ndarray, said: Sequence[str], maps: np.ndarray, endings: Sequence[str] = ("png", "svg")
+    image: np.ndarray,
+    said: Sequence[str],
+    probabilities: Sequence[float],
+    maps: np.ndarray,
+    endings: Sequence[str] = ("png", "svg"),
 ) -> dict[str, bytes]:
-    """Plot an image (H W C) with attention maps (N Y X). The first panel is the image itself. In the others,
-    the patch with the highest weight is bright, and patches without weight are dark."""
+    """Plot an image (H W C) with attention maps (N Y X) for what was said, with its probabilities. The first
+    panel is the image itself. In the others, the patch with the highest weight is bright, and patches without
+    weight are dark."""
     count = len(said) + 1
     across = min(_ACROSS, count)
     down = -(-count // across)
@@ -22,7 +28,8 @@ def draw_patches(
     each = np.kron(maps, np.ones((height // maps.shape[1], width // maps.shape[2])))
     light = 0.15 + 0.85 * each / each.max(axis=(1, 2), keepdims=True)
     colours = np.broadcast_to(image, (height, width, 3)) / 255
-    panels = [("", colours), *zip(said, colours * light[..., None] + _warm(light), strict=True)]
+    titles = [f"{shown(word)}  {100 * share:.0f}%" for word, share in zip(said, probabilities, strict=True)]
+    panels = [("image", colours), *zip(titles, colours * light[..., None] + _warm(light), strict=True)]
     with canvas() as figure_of:
         figure = figure_of(figsize=(_INCHES * across, (_INCHES + 0.3) * down), dpi=200, layout="constrained")
         grid = list(figure.subplots(down, across, squeeze=False).flat)

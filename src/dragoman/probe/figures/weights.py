@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dragoman.evaluate.plot import canvas, figure_files, signed_colours
+from dragoman.probe.figures.pieces import shown
 from dragoman.probe.words import View
 
 if TYPE_CHECKING:
@@ -105,8 +106,10 @@ def _label(axes: "Axes", view: View, size: float) -> None:
     axes.tick_params(length=0, top=False, bottom=False, labeltop=True, labelbottom=False)
     axes.spines[:].set_visible(False)
     # A $ in a text is a $.
-    axes.set_xticks(range(len(view.columns)), view.columns, fontsize=size, rotation=90, parse_math=False)
-    axes.set_yticks(range(len(view.rows)), view.rows, fontsize=size, parse_math=False)
+    axes.set_xticks(
+        range(len(view.columns)), list(map(shown, view.columns)), fontsize=size, rotation=90, parse_math=False
+    )
+    axes.set_yticks(range(len(view.rows)), list(map(shown, view.rows)), fontsize=size, parse_math=False)
     if max(view.weights.shape) <= _LABELLED:  # white lines between the cells
         axes.set_xticks(np.arange(0.5, len(view.columns) - 1), minor=True)
         axes.set_yticks(np.arange(0.5, len(view.rows) - 1), minor=True)

@@ -1,5 +1,6 @@
 /* Pieces with their probabilities, and what else could stand in the place of one. */
 
+import { bar } from "./controls.js";
 import { fixed, h, percent } from "./dom.js";
 import { surprise } from "./scale.js";
 
@@ -14,14 +15,6 @@ export function pieceButtons(found, chosen, choose, note = () => "") {
     if (!piece.gap && kind !== "given") button.style.background = surprise(piece.score);
     return button;
   });
-}
-
-/* A bar as long as a probability. */
-export function bar(share, colour = null) {
-  const inner = h("i", {});
-  inner.style.width = `${100 * share}%`;
-  if (colour) inner.style.background = colour;
-  return h("span", { class: "share" }, inner);
 }
 
 /* What could stand there, with a button for each: `act(option)`. The piece itself is among them, last if it is not one

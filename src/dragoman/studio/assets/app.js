@@ -73,20 +73,21 @@ const language = (run, side, name) => (["", "src", "tgt"].includes(run.languages
 
 function drawFrame() {
   const own = runOf(state.view === "compare" ? (state.left ?? state.run).split("@")[0] : state.run);
-  if (at("text").value !== state.text) at("text").value = state.text;
-  grow();
   at("run").value = state.run;
   drawTabs(own);
   drawLesson(at("lesson"), lessons, runs);
   at("view").setAttribute("aria-labelledby", `tab-${state.view}`);
   at("run").parentElement.hidden = state.view === "compare" || !runs.length; // it has its own two
-  at("sentence").hidden = ["train", "data"].includes(state.view);
-  at("text-label").textContent = own.generates ? "Prompt" : own.reads || own.fills ? "Text" : language(own, 0, "Source");
-  at("written-label").textContent = own.generates ? "Text" : own.reads ? "" : own.fills ? "Filled" : language(own, 1, "Target");
-  at("written").hidden = at("written-label").hidden = own.reads;
+  at("sentence").hidden = Boolean(own.sees) || ["train", "data"].includes(state.view);
+  const reads = own.reads || (own.generates && state.view === "read"); // nothing is written
+  if (at("text").value !== state.text) at("text").value = state.text;
+  grow(); // where it is seen: what is hidden has no height
+  at("text-label").textContent = reads ? "Text" : own.generates ? "Prompt" : own.fills ? "Text" : language(own, 0, "Source");
+  at("written-label").textContent = own.generates ? "Text" : reads ? "" : own.fills ? "Filled" : language(own, 1, "Target");
+  at("written").hidden = at("written-label").hidden = reads;
   at("exports").hidden = state.view === "train";
   at("about").textContent = own.none ? "No run is open." : ["compare", "train"].includes(state.view) ? "" : `${own.name}: ${own.model}, ${own.parameters ? `${(own.parameters / 1e6).toFixed(own.parameters < 1e5 ? 3 : 1)} M parameters, ` : ""}checkpoint ${state.checkpoint ?? own.checkpoint}`;
-  at("title").textContent = `${titleOf(state.view, own)}: ${own.name}`;
+  at("title").textContent = own.none ? titleOf(state.view, own) : `${titleOf(state.view, own)}: ${own.name}`;
   document.title = `${titleOf(state.view, own)} · dragoman studio`;
 }
 
@@ -114,7 +115,7 @@ async function show() {
       [viewName, viewRun] = [state.view, state.run];
       view = module.create(at("view"), runs, wrote);
     }
-    if (!state.text.trim() && !["training", "data", "train"].includes(state.view)) {
+    if (!state.text.trim() && !runOf(state.run).sees && !["training", "data", "train"].includes(state.view)) {
       wrote("");
       problem("Type a sentence to begin with.");
       return;
@@ -202,7 +203,7 @@ function prepareViews() {
   const example = (name) => runOf(name).text;
   at("run").addEventListener("change", () => set({ run: at("run").value, ...settingsOf(at("run").value),
     text: state.text === example(state.run) ? example(at("run").value) : state.text, // another language, another sentence
-    module: undefined, heads: "", masked: "", target: "", forced: "", gaps: "", at: undefined, checkpoint: undefined }));
+    module: undefined, heads: "", masked: "", target: "", forced: "", gaps: "", at: undefined, checkpoint: undefined, example: undefined, layer: undefined, part: undefined, channel: undefined }));
 }
 
 function prepareText() {

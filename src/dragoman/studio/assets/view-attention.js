@@ -9,6 +9,7 @@ import { heatmap, peak, ramp } from "./heatmap.js";
 import { about, attention, target, withWeights } from "./questions.js";
 import { HEADS } from "./scale.js";
 import { heads as headsOf, list, set, state, told, toldHeads } from "./state.js";
+import { runOf } from "./views.js";
 import { all, entropy, matrixOf, merges, rowTitle } from "./weights.js";
 
 const KINDS = { encoder: "Encoder: source to source", decoder: "Decoder: target to target", cross: "Cross: target to source", joint: "Joint: target to all before", copy: "Copy: target to source" };
@@ -57,8 +58,9 @@ export function create(root) {
     const masked = headsOf(state.masked), off = masked[entry.module] ?? [];
     if (entry.heads === 1 || state.mode === "grid") {
       const layers = data.attentions.filter((each) => each.kind === entry.kind);
-      headRow.replaceChildren(...(state.mode === "grid" && entry.maskable && layers.length > 1
-        ? [field("Switch off in layer", select(layers.map((each) => [each.module, String(each.layer)]), entry.module, (module) => set({ module })))] : []), switches(entry, off, masked));
+      const layered = state.mode === "grid" && entry.maskable && layers.length > 1;
+      headRow.replaceChildren(...(layered
+        ? [field("Switch off in layer", select(layers.map((each) => [each.module, String(each.layer)]), entry.module, (module) => set({ module })))] : []), switches(entry, off, masked, layered));
       return;
     }
     const toggle = (head) => {
@@ -75,12 +77,12 @@ export function create(root) {
       switches(entry, off, masked));
   }
 
-  function switches(entry, off, masked) {
+  function switches(entry, off, masked, layered = false) {
     if (!entry.maskable) return "";
     const flip = (head) => set({
       masked: toldHeads({ ...masked, [entry.module]: off.includes(head) ? off.filter((each) => each !== head) : [...off, head] }),
     });
-    return h("span", { class: "heads", role: "group", "aria-label": "Heads that are switched off" }, h("span", {}, state.mode === "grid" ? "head" : entry.heads === 1 ? "Switch it off" : "Switch off"),
+    return h("span", { class: "heads", role: "group", "aria-label": "Heads that are switched off" }, h("span", {}, state.mode === "grid" ? (layered ? "head" : "Switch off head") : entry.heads === 1 ? "Switch it off" : "Switch off"),
       all(entry.heads).map((head) => h("button", {
         type: "button", class: "off", "aria-pressed": String(off.includes(head)), "data-off": head, title: "Run the model without this head", "aria-label": `switch off head ${head + 1}`, onclick: () => flip(head),
       }, String(head + 1))),
@@ -163,7 +165,7 @@ export function create(root) {
     if (falls && fallsOf !== JSON.stringify([state.run, state.text, state.target])) falls = null;
     let data = await attention();
     main.hidden = !data.start;
-    nothing.replaceChildren(...(data.start ? [] : [empty("This model has no attention", "It hands one vector from source to target; «Whole model» shows it. Compare it with one that looks.")]));
+    nothing.replaceChildren(...(data.start ? [] : [empty("This model has no attention", `${runOf(state.run).generates ? "It carries one state from word to word" : "It hands one vector from source to target"}; «Whole model» shows it.`)]));
     if (!data.start) return data.text;
     data = await withWeights(data, chosenOf(data).entry.module, (kind) => attention({ kind }));
     const chosen = chosenOf(data);

@@ -1,10 +1,9 @@
 /* Data: the validation set or a test set with the model's translations, sorted and cut into slices; and where it may have them from. */
 
 import { ask } from "./api.js";
-import { card, choice, field, select } from "./controls.js";
+import { bar, card, choice, field, select } from "./controls.js";
 import { fixed, h } from "./dom.js";
 import { compared } from "./pieces.js";
-import { palette } from "./scale.js";
 import { set, state } from "./state.js";
 import { testSets } from "./views.js";
 
@@ -65,10 +64,7 @@ export function create(root, runs) {
     about.replaceChildren(h("p", { dir: "auto" }, h("b", {}, row.source)), h("p", {}, h("button", { type: "button", id: "look", onclick: () => set({ view: "translate", text: row.source, target: "", forced: "", at: undefined }) }, "Look into it")),
       h("p", { class: "soft" }, "Training pairs with the most in common, rare pieces counting more:"),
       h("ol", { class: "pairs" }, pairs.map((pair) => {
-        const bar = h("i", {});
-        bar.style.width = `${100 * pair.share}%`;
-        bar.style.background = palette().accent;
-        return h("li", {}, h("div", { dir: "auto" }, pair.source), h("div", { class: "soft", dir: "auto" }, pair.target), h("span", { class: "share" }, bar), h("span", { class: "soft number" }, `${(100 * pair.share).toFixed(0)}%  ${pair.origin}`));
+        return h("li", {}, h("div", { dir: "auto" }, pair.source), h("div", { class: "soft", dir: "auto" }, pair.target), bar(pair.share), h("span", { class: "soft number" }, `${(100 * pair.share).toFixed(0)}%  ${pair.origin}`));
       })));
   }
 

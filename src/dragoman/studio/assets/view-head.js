@@ -6,6 +6,7 @@ import { checkbox, empty, field, select } from "./controls.js";
 import { h } from "./dom.js";
 import { about, attention, target } from "./questions.js";
 import { set, state } from "./state.js";
+import { runOf } from "./views.js";
 
 const FEW = 8;
 const KINDS = { encoder: "Encoder", decoder: "Decoder", cross: "Cross", joint: "Joint", copy: "Copy" };
@@ -43,6 +44,7 @@ export function create(root) {
     const width = found.values?.[0].length ?? 0;
     parts = [];
     const children = [], row = [];
+    let last = 3; // the steps of a Transformer have their numbers; others are counted
     if (found.inputs) {
       const { embedded, position: place, read } = found.inputs;
       const rows = [["embedding", embedded], ["position", place], [found.layer > 1 || found.kind === "cross" ? "after the layers before" : "input x", read]].filter(([, row]) => row);
@@ -59,35 +61,39 @@ export function create(root) {
         column(found, "scaled", found.scaled, masked)));
     } else {
       children.push(h("p", { class: "soft" }, found.why));
-      if (found.score) row.push(...drawScore(found, token, masked, children));
+      last = found.score ? drawScore(found, token, masked, children, row) : 0;
     }
-    row.push(step("4", width ? "Softmax" : "Weights", "Positive, and in sum 1; masked is 0.", column(found, "weight", found.weights, masked, { most: 1, digits: 3 })));
+    const next = () => String(last += 1);
+    row.push(step(next(), width ? "Softmax" : "Weights", "Positive, and in sum 1; masked is 0.", column(found, "weight", found.weights, masked, { most: 1, digits: 3 })));
     children.push(h("div", { class: "side-by-side" }, row));
-    if (width) children.push(step("5", "Weight × value", `Each value, as far as it is looked at.${more(width)}`,
+    if (width) children.push(step(next(), "Weight × value", `Each value, as far as it is looked at.${more(width)}`,
       cells({ rows: found.columns, columns: names(width), values: found.weighted.map(some), masked: (r) => masked(r) })));
-    if (width) children.push(step("6", "Sum", `What this head hands on for «${token}»${found.output ? ", and what becomes of it in the model's width, through the output projection" : ""}.${more(width)}`,
+    if (width) children.push(step(next(), "Sum", `What this head hands on for «${token}»${found.output ? ", and what becomes of it in the model's width, through the output projection" : ""}.${more(width)}`,
       cells({ rows: ["sum"], columns: names(width), values: [some(found.summed)] }),
       found.output && cells({ rows: ["output"], columns: names(found.output.length), values: [some(found.output)] })));
-    children.push(step("∀", "All tokens of this head", "The weights for every token; click a row for its six steps. Hatched: masked.",
+    children.push(step("∀", "All tokens of this head", "The weights for every token; click a row for its steps. Hatched: masked.",
       cells({ rows: found.rows, columns: found.columns, values: found.matrix, most: 1, digits: 2, masked: (r, c) => !found.visible[r][c], marked: position, choose: (r) => set({ position: r }) })));
     body.replaceChildren(...children);
   }
 
-  /* A score of a recurrent or convolutional decoder: its query, its keys, and how they become one number each. */
-  function drawScore(found, token, masked, children) {
+  /* A score of a recurrent or convolutional decoder: its query, its keys, and how they become one number each. Gives the
+     number of the last step. */
+  function drawScore(found, token, masked, children, row) {
     const { formula, query, asked, keys, inner, scores } = found.score;
     children.push(step("1", `Query${keys ? " and keys" : ""}`, `The state of the decoder at «${token}»${asked ? ", and what it is compared as" : ""}${keys ? "; a key for each source position" : ""}.${more(query.length)}`,
       cells({ rows: asked ? ["q", "W₁ q"] : ["q"], columns: names(query.length), values: (asked ? [query, asked.concat(Array(Math.max(0, query.length - asked.length)).fill(0))] : [query]).map(some), label: "query" }),
       keys && cells({ rows: found.columns.map((text) => `k  ${text}`), columns: names(keys[0].length), values: keys.map(some), masked: (r) => masked(r), label: "keys" })));
     if (inner) children.push(step("2", "tanh of their sum", `Both are added and squashed to −1 … 1.${more(inner[0].length)}`,
       cells({ rows: found.columns, columns: names(inner[0].length), values: inner.map(some), masked: (r) => masked(r), most: 1, label: "tanh of the sum" })));
-    return [step("3", formula, inner ? "Weighted with v and added up: one score for each position." : "One score for each position.", column(found, "score", scores, masked))];
+    const last = inner ? 3 : 2;
+    row.push(step(String(last), formula, inner ? "Weighted with v and added up: one score for each position." : "One score for each position.", column(found, "score", scores, masked)));
+    return last;
   }
 
   async function update() {
     const data = await attention({ masked: {} });
     main.hidden = !data.start;
-    nothing.replaceChildren(...(data.start ? [] : [empty("This model has no attention", "It hands one vector from source to target; «Whole model» shows it.")]));
+    nothing.replaceChildren(...(data.start ? [] : [empty("This model has no attention", `${runOf(state.run).generates ? "It carries one state from word to word" : "It hands one vector from source to target"}; «Whole model» shows it.`)]));
     if (!data.start) return data.text;
     const entry = data.attentions.find((each) => each.module === state.module) ?? data.attentions[0];
     const rows = entry.kind === "encoder" ? data.sides.src.pieces.length : data.sides.read.pieces.length;

@@ -1,8 +1,8 @@
 /* Read: what a network makes of a text. Words can be taken out: what would fill the gap, or what changes without them? */
 
-import { bar, options, pieceButtons } from "./alternatives.js";
+import { options, pieceButtons } from "./alternatives.js";
 import { ask, dropped } from "./api.js";
-import { card } from "./controls.js";
+import { bar, card } from "./controls.js";
 import { fixed, h, percent } from "./dom.js";
 import { filled, hasGaps, words } from "./gaps.js";
 import { chips } from "./pieces.js";
@@ -17,6 +17,7 @@ const HINTS = {
   label: "Click a word to leave it out, and see what changes. Blue words speak for the answer, orange ones against it.",
   tag: "Each word with its label. Click one for the probabilities of all labels.",
 };
+const share3 = (value) => fixed(value, Math.abs(value) < 0.1 ? 3 : 2);
 const share = (value) => `${(100 * value).toFixed(1)}%`;
 
 export function create(root) {
@@ -43,12 +44,12 @@ export function create(root) {
       const button = h("button", { type: "button", class: "piece", "aria-pressed": String(out), "data-word": number, disabled: word.gap,
         onclick: () => toggle(number) },
       out && mode !== "label" ? "▢▢▢" : word.text, h("span", { class: "spoken" }, out ? ` put back ${word.text}` : " take out"),
-      (out || unit) && h("small", {}, out ? (mode === "label" ? "left out" : "gap") : fixed(unit.share, 2)));
+      (out || unit) && h("small", {}, out ? (mode === "label" ? "left out" : "gap") : share3(unit.share)));
       return [button, unit, out];
     }).map(([button, unit, out]) => paint(button, unit && !out ? unit.share : null, units)));
     // The tokenizer may see other words than these: then what it sees is shown by itself.
     const apart = units.length && matched.length !== own.length;
-    contributions.replaceChildren(...(apart ? units.map((unit) => paint(h("span", { class: "piece chip" }, unit.text, h("small", {}, fixed(unit.share, 2))), unit.share, units)) : []));
+    contributions.replaceChildren(...(apart ? units.map((unit) => paint(h("span", { class: "piece chip" }, unit.text, h("small", {}, share3(unit.share))), unit.share, units)) : []));
     if (gaps.length) row.append(h("button", { type: "button", onclick: () => set({ gaps: "", at: undefined }) }, "put all back"));
   }
 
@@ -62,16 +63,24 @@ export function create(root) {
   }
 
   /* What fills the gaps. */
-  function drawFillings(fillings) {
+  function drawFillings(all) {
     answerCard.hidden = false;
+    const fillings = distinct(all);
     const most = Math.max(...fillings.map((each) => each.probability), 1e-9);
     answer.replaceChildren(h("h2", {}, "What fills the gap"), h("ol", { class: "others" }, fillings.map((each) => h("li", {},
       h("b", { dir: "auto", title: each.text }, each.gaps.length ? each.gaps.map((gap) => gap || "(nothing)").join(" … ") : each.text), bar(each.gaps.length ? each.probability : each.probability / most),
-      h("span", { class: "number soft" }, each.probability >= 0.001 ? share(each.probability) : each.probability.toExponential(1)),
+      h("span", { class: "number soft" }, percent(Math.log(each.probability))),
       h("button", { type: "button", "aria-label": `take it: ${each.gaps.join(" ") || each.text}`, onclick: () => set({ text: each.gaps.length ? filled(about().text, each.gaps) : each.text, gaps: "", at: undefined }) }, "take it")))),
     h("p", { class: "soft" }, fillings.some((each) => !each.gaps.length)
       ? "This model writes the whole text anew and may change more than the gap; the probability is that of the text."
       : "The probability is that of everything that fills the gaps."));
+    return fillings[0].text;
+  }
+
+  /* Different pieces can spell one text: each text once, the most probable first. */
+  function distinct(fillings) {
+    const ranked = [...fillings].sort((a, b) => b.probability - a.probability);
+    return ranked.filter((each, at) => ranked.findIndex((other) => other.text === each.text) === at);
   }
 
   /* What a classifier says, and what it would say without the words that were left out. */
@@ -133,7 +142,7 @@ export function create(root) {
     if (found.mode !== "guess" || at < 0 || found.pieces[at].left !== undefined) return;
     const { layers } = await ask("layers", { ...about(), place: at });
     lens.replaceChildren(h("h3", {}, "Layer by layer: what it would guess if it ended there"), h("div", { class: "table scrolls" }, h("table", { id: "lens" },
-      h("thead", {}, h("tr", {}, h("th", { class: "name" }, "after"), layers[0].map((_, rank) => h("th", {}, String(rank + 1))))),
+      h("thead", {}, h("tr", {}, h("th", { class: "name" }, "after"), layers[0].map((_, rank) => h("th", {}, rank ? String(rank + 1) : "best guess")))),
       h("tbody", {}, layers.map((best, number) => h("tr", {}, h("th", { class: "name", scope: "row" }, number ? `layer ${number}` : "embedding"),
         best.map((option) => h("td", {}, h("span", { dir: "auto" }, option.piece), " ", h("span", { class: "soft" }, percent(option.score))))))))));
   }
@@ -150,13 +159,14 @@ export function create(root) {
     else if (found.mode !== "left") drawWords(found.mode, found.units ?? []);
     const at = drawPieces(found);
     if (found.mode === "label" && !tag) drawLabels(found, gone ? await ask("read", asked) : null);
-    if ((found.mode === "guess" || found.mode === "fill") && gone) drawFillings((await ask("fill", asked)).fillings);
+    let filledText = "";
+    if ((found.mode === "guess" || found.mode === "fill") && gone) filledText = drawFillings((await ask("fill", asked)).fillings);
     try {
       await drawLens(found, at);
     } catch (error) {
       if (dropped(error)) throw error; // a network that has no such layers has no lens
     }
-    return found.mode === "label" ? String(Array.isArray(found.value) ? found.value.join(" ") : found.value) : "";
+    return found.mode === "label" ? String(Array.isArray(found.value) ? found.value.join(" ") : found.value) : filledText;
   }
 
   return { update, picture: () => [{ title: "", svg: shown.length ? chips(shown) : null }] };

@@ -6,6 +6,7 @@ import { card, field } from "./controls.js";
 import { h } from "./dom.js";
 
 const EVERY = 1500; // milliseconds between two looks
+const ENDS = { 0: "done", 130: "stopped" };
 const size = (bytes) => (bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.max(1, Math.round(bytes / 1e3))} kB`);
 
 export function create(root) {
@@ -77,7 +78,7 @@ export function create(root) {
       const end = said.scrollTop + said.clientHeight >= said.scrollHeight - 8;
       if (state.running || state.text) said.textContent = state.text;
       if (end) said.scrollTop = said.scrollHeight;
-      status.replaceChildren(`dragoman ${state.what}: ${state.running ? "running" : state.code === 0 ? "done" : `ended with status ${state.code}`} `,
+      status.replaceChildren(`dragoman ${state.what}: ${state.running ? "running" : ENDS[state.code] ?? `ended with status ${state.code}`} `,
         state.address ? h("a", { href: state.address, target: "_blank", rel: "noopener", id: "service" }, state.address) : "");
     }
     drawRuns(state);

@@ -4,15 +4,15 @@ import { ask, send } from "./api.js";
 import { chart } from "./chart.js";
 import { card, checkbox, empty, readout as spoken, slider } from "./controls.js";
 import { h } from "./dom.js";
-import { heatmap } from "./heatmap.js";
+import { heatmap, peak } from "./heatmap.js";
 import { HEADS, palette } from "./scale.js";
 import { set, state } from "./state.js";
-import { all, matrixOf, merges } from "./weights.js";
+import { all, matrixOf, merges, rowTitle } from "./weights.js";
 
 const EVERY = 2000; // milliseconds between two looks at a run
-const CHARTS = [["Loss (cross-entropy)", ["loss"]], ["Quality", ["bleu", "chrf", "exact"]], ["Perplexity", ["perplexity"]], ["Accuracy", ["accuracy"]],
-  ["Loss after right words and after its own", ["forced_loss", "free_loss"]], ["Learning rate", ["rate"]], ["Gradient norm", ["gradient_norm"]]];
-const NAMES = { forced_loss: "forced: after the reference", free_loss: "free: after its own words", train: "training", valid: "validation",
+const CHARTS = [["Loss (cross-entropy)", ["loss"]], ["Quality", ["bleu", "chrf", "exact"]], ["Perplexity", ["perplexity"]], ["Accuracy (share of right pieces)", ["accuracy"]],
+  ["Loss by what was read before", ["forced_loss", "free_loss"]], ["Learning rate", ["rate"]], ["Gradient norm", ["gradient_norm"]]];
+const NAMES = { forced_loss: "forced: the reference", free_loss: "free: the model's own words", train: "training", valid: "validation",
   bleu: "BLEU", chrf: "chrF", exact: "exact match, %" };
 
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
@@ -94,7 +94,7 @@ export function create(root, runs) {
 
   async function drawTime() {
     const own = runs.find((each) => each.name === run);
-    timeCard.hidden = !checkpoints.length || !state.text.trim();
+    timeCard.hidden = !checkpoints.length || !state.text.trim() || (own.reads && !own.attentions);
     if (timeCard.hidden) return undefined;
     const now = Math.max(0, state.time === undefined ? checkpoints.length - 1 : checkpoints.indexOf(state.time));
     if (timeBar.dataset.key !== `${run} ${checkpoints}`) {
@@ -104,10 +104,14 @@ export function create(root, runs) {
         : h("span", { class: "soft" }, `One checkpoint is kept, ${checkpoints[0]}; train with train.keep=10 to see more.`));
     }
     const mine = (latest += 1);
-    const about = { run, text: state.text };
+    const about = { run, text: state.text }, at = checkpoints[now];
+    if (own.reads) { // it writes nothing: only its attention changes
+      const data = await ask("attention", { ...about, checkpoint: at, masked: {} });
+      if (mine === latest) drawAttention(data, at, data.text && ["At ", at, " it said: ", h("b", {}, data.text)]);
+      return undefined;
+    }
     // One translation for all checkpoints, the best of the run as it was opened: its rows stay where they are.
     const final = (await ask("translate", { ...about, beam: own.beam, n_best: 1, alpha: own.alpha, head: [] })).hypotheses[0];
-    const at = checkpoints[now];
     const [data, then] = [await ask("attention", { ...about, checkpoint: at, target: final.ids, masked: {}, beam: 1, alpha: own.alpha }),
       await ask("translate", { ...about, checkpoint: at, beam: own.beam, n_best: 1, alpha: own.alpha, head: [] })];
     if (mine !== latest) return final.text;
@@ -115,11 +119,16 @@ export function create(root, runs) {
       map.replaceChildren(empty("This model has no attention", `At ${at} it wrote: ${then.hypotheses[0].text}`));
       return final.text;
     }
-    const entry = data.attentions.find((each) => each.module === data.start.module);
-    const matrix = matrixOf(data, entry, data.start.head === null ? all(entry.heads) : [data.start.head], { words: merges(data), rows: data.start.when_read ? "read" : "written" });
-    readout.replaceChildren(`At ${at} the model wrote: `, h("b", {}, then.hypotheses[0].text || "(nothing)"));
-    map.replaceChildren(heatmap(matrix, { room: map.clientWidth || 480, label: `attention at ${at}` }));
+    drawAttention(data, at, ["At ", at, " the model wrote: ", h("b", {}, then.hypotheses[0].text || "(nothing)")]);
     return final.text;
+  }
+
+  function drawAttention(data, at, said) {
+    const entry = data.attentions.find((each) => each.module === data.start.module);
+    const options = { words: merges(data), rows: data.start.when_read ? "read" : "written" };
+    const matrix = matrixOf(data, entry, data.start.head === null ? all(entry.heads) : [data.start.head], options);
+    readout.replaceChildren(...(said || []));
+    map.replaceChildren(heatmap(matrix, { room: map.clientWidth || 480, most: peak(matrix), label: `attention at ${at}`, titles: [rowTitle(entry.kind, options), "looked at"] }));
   }
 
   async function tick() {

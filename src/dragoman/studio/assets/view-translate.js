@@ -15,7 +15,7 @@ export function create(root, runs, wrote) {
   const pieces = h("div", { class: "pieces", role: "group", "aria-label": "Pieces", dir: "auto" });
   const others = h("div", {});
   const forced = h("p", {});
-  const rows = h("tbody", {});
+  const rows = h("tbody", {}), note = h("p", { class: "soft" });
   const map = h("div", { class: "drawing" });
   const readout = spoken();
   const largest = h("span", {}), mapCard = card(goes ? "Attention" : "Alignment", readout, map, h("p", { class: "soft" }, "0 ", ramp(), " ", largest));
@@ -43,7 +43,7 @@ export function create(root, runs, wrote) {
         card(goes ? "Best continuations" : "Best translations", begin, sampling, h("div", { class: "bar" },
           slider("Beam", 1, 16, 1, state.beam, String, (beam) => set({ beam, target: "" })),
           slider("Length normalisation α", 0, 2, 0.1, state.alpha, (value) => value.toFixed(1), (alpha) => set({ alpha, target: "" }))), h("div", { class: "table scrolls" }, h("table", {},
-          h("thead", {}, h("tr", {}, h("th", { class: "words" }, goes ? "text" : "translation"), h("th", {}, "score"), h("th", {}, "log p"), h("th", {}, "pieces"))), rows)))),
+          h("thead", {}, h("tr", {}, h("th", { class: "words" }, goes ? "text" : "translation"), h("th", {}, "score"), h("th", {}, "log p"), h("th", {}, "pieces"))), rows)), note)),
       mapCard));
 
   function drawPieces(found) {
@@ -69,7 +69,11 @@ export function create(root, runs, wrote) {
       h("button", { type: "button", id: "free", onclick: () => set({ forced: "", target: "" }) }, "Let the model choose"),
     ] : []));
     rows.replaceChildren(...answer.hypotheses.map((each, number) => choice(state.target ? told(each.ids) === state.target : number === 0,
-      () => set({ target: number ? told(each.ids) : "", at: undefined }), compared(each.text, answer.hypotheses[0].text), fixed(each.score, 3), fixed(each.log_prob, 3), String(each.length))));
+      () => set({ target: number ? told(each.ids) : "", at: undefined }), compared(each.text, answer.hypotheses[0].text), fixed(each.score, 3), fixed(each.log_prob, 3), each.reason === "stop" ? String(each.length) : `${each.length}, not ended`)));
+    note.replaceChildren(...[
+      answer.hypotheses.length > 1 && [h("mark", {}, "Brown"), " words are not in the first one. "],
+      answer.hypotheses.some((each) => each.reason !== "stop") && "What has not ended was cut at the greatest length; it stands behind what has ended, whatever its score.",
+    ].flat().filter(Boolean));
   }
 
   async function drawMap() {

@@ -1,6 +1,6 @@
 /* The views, and which of them a run has. */
 
-const VIEWS = { translate: "Translate", read: "Read", attention: "Attention", beam: "Beam", head: "Inside one head", model: "Whole model", compare: "Compare", data: "Data", training: "Training", train: "Train" };
+const VIEWS = { translate: "Translate", read: "Read", attention: "Attention", beam: "Beam", head: "Inside one head", model: "Whole model", compare: "Compare", data: "Data", training: "Training", train: "Train", picture: "Picture", series: "Series" };
 
 /* What a view is called: a language model does not translate. */
 export const titleOf = (view, run) => (view === "translate" && run.generates ? "Continue" : VIEWS[view]);
@@ -24,6 +24,7 @@ export function viewsOf(run) {
 
 function ofRun(run) {
   if (run.none) return [];
+  if (run.sees) return [run.sees === "image" ? "picture" : "series", "training"];
   if (run.reads) return ["read", ...(run.attentions ? ["attention"] : []), "training"];
   const writing = ["translate", "attention", "beam", "model", "head", "compare", "data", "training"];
   const without = (...names) => writing.filter((name) => !names.includes(name));

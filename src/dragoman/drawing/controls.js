@@ -1,4 +1,4 @@
-/* Controls and cards that the views are made of. */
+/* Controls and cards that views are made of. */
 
 import { h } from "./dom.js";
 
@@ -23,6 +23,15 @@ export function slider(name, from, to, step, value, show, change) {
   return field(name, input, output);
 }
 
+export const ofAll = (count) => (value) => `${value} of ${count}`;
+
+/* The first slider among some controls, moved by something else. */
+export function moved(place, value, show) {
+  const input = place.querySelector("input[type=range]");
+  input.value = value;
+  input.nextSibling.textContent = show(value);
+}
+
 export function checkbox(name, checked, change) {
   const input = h("input", { type: "checkbox", checked, onchange: () => change(input.checked) });
   return h("label", { class: "field" }, input, h("span", {}, name));
@@ -42,6 +51,14 @@ export function choice(chosen, choose, text, ...cells) {
   return h("tr", { class: "choice", "data-chosen": chosen ? "1" : null, onclick: choose },
     h("td", { class: "words", dir: "auto" }, h("button", { type: "button", class: "plain", "aria-pressed": String(chosen) }, text)),
     cells.map((cell) => h("td", {}, cell)));
+}
+
+/* A bar as long as a probability. */
+export function bar(share, colour = null) {
+  const inner = h("i", {});
+  inner.style.width = `${100 * share}%`;
+  if (colour) inner.style.background = colour;
+  return h("span", { class: "share" }, inner);
 }
 
 /* What is said here is read out when it changes. */

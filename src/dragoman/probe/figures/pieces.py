@@ -1,0 +1,8 @@
+"""Pieces as figures show them."""
+
+from dragoman.text.segment import MARK
+
+
+def shown(piece: str) -> str:
+    """The mark of a space as ␣: fonts draw ▁ as a thick bar. The pages do the same (`drawing/dom.js`)."""
+    return piece.replace(MARK, "␣")

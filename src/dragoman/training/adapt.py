@@ -58,8 +58,8 @@ def read_memory(run: Run, files: Sequence[str]) -> TextPairs:
     if data.directions is not None:
         raise UserError(
             f"{run.directory}: a run of several languages ({data.directions}) does not learn from "
-            f"corrections; train it further with  dragoman train FILES start={run.directory}, on corpora of its "
-            "directions"
+            f"corrections; train it further with  dragoman train FILES start={run.directory}, on corpora of "
+            "its directions"
         )
     found: dict[str, str] = {}
     for file in files:

@@ -13,12 +13,11 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from dragoman.errors import UserError
+from dragoman.text.learn_vocabulary import Merge
 from dragoman.text.segment import MARK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizer_config import TokenizerConfig
 from dragoman.text.tokenizer_file import Vocabulary
-
-Merge = tuple[str, str]
 
 
 def extended(tokenizer: Tokenizer, texts: Iterable[str], specials: Sequence[str], room: int) -> Tokenizer:

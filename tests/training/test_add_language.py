@@ -17,7 +17,7 @@ from dragoman.runs.directory import Run
 from dragoman.text.extend_vocabulary import origins
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training import add_language
-from dragoman.training.adapt import RunsCompared
+from dragoman.training.adapt import RunsCompared, read_memory
 from dragoman.training.add_language import (
     LanguageVerdict,
     NewLanguage,
@@ -164,6 +164,12 @@ def test_what_cannot_be_added_is_refused(
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
     with pytest.raises(UserError, match=told):
         gather(run, [str(tmp_path / name) for name in files], directions, 0.1)
+
+
+def test_corrections_are_for_one_direction(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "memory.tsv").write_text("a dog\tein Hund\n", "utf-8")
+    with pytest.raises(UserError, match=r"a run of several languages .* does not learn from corrections"):
+        read_memory(run, [str(tmp_path / "memory.tsv")])
 
 
 def test_old_directions_that_lose_are_told() -> None:

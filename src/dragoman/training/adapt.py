@@ -55,6 +55,12 @@ class Parts:
 def read_memory(run: Run, files: Sequence[str]) -> TextPairs:
     """Read the pairs of all files. If a text has several translations, the last one counts."""
     data = run.config.data
+    if data.directions is not None:
+        raise UserError(
+            f"{run.directory}: a run of several languages ({data.directions}) does not learn from "
+            f"corrections; train it further with  dragoman train FILES start={run.directory}, on corpora of "
+            "its directions"
+        )
     found: dict[str, str] = {}
     for file in files:
         for pair in read_pairs(SourceConfig((file,)), data.src_lang, data.tgt_lang):

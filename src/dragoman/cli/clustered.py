@@ -122,10 +122,12 @@ def encoding_on(address: str | None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Computing:
-    """What a worker does that is sent functions with their arguments."""
+    """What a worker does that is sent names of steps (`data/alignment/expectation.py`) with their questions."""
 
     def open(self) -> Callable[[Sequence[Any]], list[Any]]:
-        return lambda items: [do(asked) for do, asked in items]
+        from dragoman.data.alignment.expectation import STEPS
+
+        return lambda items: [STEPS[name](question) for name, question in items]
 
 
 @contextmanager
@@ -142,7 +144,7 @@ def computing_on(address: str | None) -> "Iterator[Each]":
             ahead: deque[Future[Any]] = deque()
             with ThreadPoolExecutor(helpers.count) as threads:
                 for group in _grouped(asked):
-                    ahead.append(threads.submit(helpers.ask, [(do, one) for one in group]))
+                    ahead.append(threads.submit(helpers.ask, [(do.__name__, one) for one in group]))
                     if len(ahead) > 2 * helpers.count:
                         yield from ahead.popleft().result()
                 while ahead:

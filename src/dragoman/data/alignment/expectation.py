@@ -8,7 +8,7 @@ blocks by the caller in the order of the blocks. So the result does not depend o
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -148,6 +148,11 @@ def posteriors(asked: Question) -> tuple[np.ndarray, np.ndarray]:
     none = NULL_PROBABILITY * view.none
     whole = joint.sum(axis=2) + none
     return joint / whole[:, :, None], none / whole
+
+
+STEPS: dict[str, Callable[[Question], Any]] = {
+    step.__name__: step for step in (diagonal_counts, agreed_counts, best_origins)
+}
 
 
 def _passes(block: Block, view: View, jumps: Jumps) -> Expectations:

@@ -114,10 +114,15 @@ def open_cluster(address: str, tell: Callable[[str], None]) -> Iterator[Cluster]
         raise UserError(
             f"--cluster {address}: no cluster there ({reason}); give HOST:PORT, or local"
         ) from None
+    # Ray prints what befalls workers on standard output, among the translations; `tell` says what matters.
+    ray._private.worker.print_to_stdstream = _no_message
     try:
         yield Cluster(ray, tell)
     finally:
         ray.shutdown()
+
+
+def _no_message(*_: Any, **__: Any) -> None: ...
 
 
 def _refuse_unless_reachable(address: str) -> None:

@@ -99,7 +99,7 @@ class Timed:
     def __init__(self, *arguments: object) -> None:
         command = [sys.executable, "-m", "dragoman", *map(str, arguments)]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *sys.path])}
-        self._said = tempfile.TemporaryFile()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the object
         self.began = time.monotonic()
         self.process = subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, stdout=self._said, stderr=subprocess.STDOUT
@@ -135,7 +135,8 @@ def digest(path: Path) -> str:
 
 
 def whole(path: Path, wanted: Path) -> str:
-    """Whether a file is the other one; and its lines that are there twice or not at all, of which all differ."""
+    """Whether a file is the other one, and how many of its lines, which all differ, are there twice or not at
+    all."""
     lines, right = path.read_bytes().splitlines(), wanted.read_bytes().splitlines()
     twice, lost = len(lines) - len(set(lines)), len(set(right) - set(lines))
     return f"{digest(path) == digest(wanted)} | {twice} | {lost}"
@@ -157,21 +158,25 @@ def bytes_(place: Place) -> Iterator[str]:
                 yield f"| {count} | {model.name} | {done.seconds:.1f} | {same} |"
 
 
-def wanted_and_seconds(place: Place, text: Path, cluster: Any) -> float:
-    """The undisturbed translation, and how long it takes on the cluster."""
-    if not (place.directory / "wanted").exists():
-        place.translate(place.export, text, "wanted", *GREEDY).end()
+def undisturbed_seconds(place: Place, text: Path, cluster: Any) -> float:
+    """How long the translation takes on the cluster; `wanted` is that of one process."""
+    place.translate(place.export, text, "wanted", *GREEDY).end()
     return place.translate(place.export, text, "out", *GREEDY, "--cluster", cluster.address).end().seconds
+
+
+KILLED = (
+    "| machines | undisturbed s | killed after s | lines written then | same bytes | twice | lost |",
+    "|---:|---:|---:|---:|---|---:|---:|",
+)
 
 
 def kills(place: Place) -> Iterator[str]:
     chance, text = random.Random(place.options.seed), place.text(place.options.lines)
     yield f"{place.options.lines:,} sentences, the export, seed {place.options.seed}.\n"
-    yield "| machines | undisturbed s | killed after s | lines written then | same bytes | lines twice | lost |"
-    yield "|---:|---:|---:|---:|---|---:|---:|"
+    yield from KILLED
     for count, times in zip(place.options.machines, shares(place.options.times or 10), strict=False):
         with raylets(count) as cluster:
-            undisturbed = wanted_and_seconds(place, text, cluster)
+            undisturbed = undisturbed_seconds(place, text, cluster)
             for _ in range(times):
                 begun = place.translate(place.export, text, "out", *GREEDY, "--cluster", cluster.address)
                 after = chance.uniform(1, undisturbed)
@@ -188,11 +193,10 @@ def kills(place: Place) -> Iterator[str]:
 def drivers(place: Place) -> Iterator[str]:
     chance, text = random.Random(place.options.seed), place.text(place.options.lines)
     yield f"{place.options.lines:,} sentences, the export, seed {place.options.seed}.\n"
-    yield "| machines | undisturbed s | killed after s | lines written then | same bytes | lines twice | lost |"
-    yield "|---:|---:|---:|---:|---|---:|---:|"
+    yield from KILLED
     for count, times in zip(place.options.machines, shares(place.options.times or 5), strict=False):
         with raylets(count) as cluster:
-            undisturbed = wanted_and_seconds(place, text, cluster)
+            undisturbed = undisturbed_seconds(place, text, cluster)
             for _ in range(times):
                 command = (place.export, text, "out", *GREEDY, "--cluster", cluster.address)
                 begun, after = place.translate(*command), chance.uniform(1, undisturbed)
@@ -246,7 +250,7 @@ def poison(place: Place) -> Iterator[str]:
     place.translate(place.export, text, "wanted", *GREEDY).end()
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-    def parts_on(cluster: Any, device: str, work: Any, opened: Any, chunks: Any, begun: int = 0) -> Any:
+    def parts_on(cluster: Any, _device: str, work: Any, opened: Any, chunks: Any, begun: int = 0) -> Any:
         from dataclasses import replace
 
         work = replace(work, asked=clustered.resolved(work.asked))
@@ -258,21 +262,21 @@ def poison(place: Place) -> Iterator[str]:
         command = ["translate", str(place.export), "-i", str(text), "--out", str(place.directory / "out")]
         result = CliRunner().invoke(app, [*command, *GREEDY, "--cluster", str(cluster.address)])
     assert result.exit_code == 0, result.output
-    yield f"{place.options.lines:,} sentences, the export, 2 machines. Of 3 lines one ends its process and two raise:\n"
+    yield f"{place.options.lines:,} sentences, the export, 2 machines; one line ends its process, two raise.\n"
     yield from (f"    {line}" for line in result.output.strip().splitlines())
     pairs = zip(
         *((place.directory / name).read_bytes().splitlines() for name in ("out", "wanted")), strict=True
     )
     differ = [(number, own) for number, (own, other) in enumerate(pairs, 1) if own != other]
     empty = sum(not own for _, own in differ)
-    yield f"\nLines that are not those of one process: {[number for number, _ in differ]}, {empty} of them empty."
+    yield f"\nLines unlike those of one process: {[number for number, _ in differ]}, {empty} of them empty."
 
 
 def overhead(place: Place) -> Iterator[str]:
     """The run with its default search, in turns."""
     text, ways = place.text(place.options.lines), {"plain": (), "--cluster local": ("--cluster", "local")}
     seconds: dict[str, list[float]] = {how: [] for how in ways}
-    yield f"{place.options.lines:,} sentences, the run in PyTorch with its default search, on all cores, in turns.\n"
+    yield f"{place.options.lines:,} sentences, the run in PyTorch, its default search, all cores, in turns.\n"
     yield "| turn | command | s | CPU s of all its processes | load before | same bytes |"
     yield "|---:|---|---:|---:|---:|---|"
     for turn in range(place.options.times or 2):
@@ -281,7 +285,8 @@ def overhead(place: Place) -> Iterator[str]:
             done = place.translate(place.run, text, how[:5], "--device", "cpu", *further).end()
             seconds[how].append(done.seconds)
             same = digest(place.directory / "plain") == digest(place.directory / how[:5])
-            yield f"| {turn + 1} | {how} | {done.seconds:.1f} | {done.watch.cpu():.1f} | {load:.1f} | {same} |"
+            spent = f"{done.seconds:.1f} | {done.watch.cpu():.1f}"
+            yield f"| {turn + 1} | {how} | {spent} | {load:.1f} | {same} |"
     plain, local = (statistics.median(seconds[how]) for how in ways)
     yield f"\nOverhead, medians: {local / plain - 1:+.1%}."
 

@@ -43,8 +43,8 @@ def fitted(found: Mapping[tuple[int, int], float], alone: float, cores: int, han
     rate = (many - few) / (found[1, many] - found[1, few])
     actor = found[1, few] - few / rate - alone
     rows = [
-        f"Costs on one machine: {rate:,.0f} sentences/s, {alone:.1f} s for the command, {actor:.1f} s until a "
-        f"worker is ready, {handed:,.0f} lines/s handed out; {cores} cores.\n",
+        f"Costs on one machine: {rate:,.0f} sentences/s, {alone:.1f} s for the command, {actor:.1f} s until "
+        f"a worker is ready, {handed:,.0f} lines/s handed out; {cores} cores.\n",
         "| machines | sentences | predicted s | measured s | difference |",
         "|---:|---:|---:|---:|---:|",
     ]

@@ -98,6 +98,9 @@ def changed(run: Path, length: str, changes: int, chance: random.Random) -> Iter
         what = "comes" if comes else "killed"
         yield f"| {number} | {what} | {len(agents.alive)} | {updates(run)} | {time.monotonic() - began:.0f} |"
     status = agents.end()
+    if any(status):
+        for log in sorted(run.parent.glob("agent-*.log")):
+            print(log.name, log.read_text("utf-8", errors="replace")[-3000:], file=sys.stderr)
     yield f"\nExit statuses of the machines that were there at the end: {status}."
 
 

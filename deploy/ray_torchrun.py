@@ -24,7 +24,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Start torchrun on the machines of a Ray cluster.")
     parser.add_argument("--machines", default="1", help="how many, or the least and the most: 2:8")
     parser.add_argument("--gpus", type=int, default=0, help="of each machine; one process for each")
-    parser.add_argument("--cpus", type=int, default=1, help="of each machine without GPUs; one process for all")
+    parser.add_argument(
+        "--cpus", type=int, default=1, help="of each machine without GPUs; one process for all"
+    )
     parser.add_argument("command", nargs="+", help="-- and the arguments of dragoman: train ..., resume ...")
     options = parser.parse_args()
     ray.init()

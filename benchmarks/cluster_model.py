@@ -5,7 +5,7 @@
 
     seconds = start + the larger of   rounds of chunks on the workers     sentences / (commands · lines)
 
-A round is one chunk on each worker. Where workers share cores, a round takes longer. The rate is that of
+A round is one chunk on each worker. The rate is that of
 results/decode_gpu.md, `--lines` about what --measure printed. There are as many commands as it takes to feed
 the GPUs. `benchmarks/cluster.py speed` holds the model against 1 to 4 machines; nothing of it has been run on
 GPUs.
@@ -23,34 +23,30 @@ from typing import Any
 CHUNK = 4096
 
 
-def seconds(
-    sentences: float, workers: int, rate: float, start: float, handed: float, cores: float = math.inf
-) -> float:
-    """On workers that each translate `rate` sentences a second, once all have started, or less if there are
-    more of them than `cores`. One chunk is as long as another, but for the last."""
-    left, worked = sentences, 0.0
-    while left > 0:
-        busy = min(workers, math.ceil(left / CHUNK))
-        worked += min(CHUNK, left) / rate * max(1.0, busy / cores)
-        left -= busy * CHUNK
+def seconds(sentences: float, workers: int, rate: float, start: float, handed: float) -> float:
+    """On workers that each translate `rate` sentences a second, once all have started. The chunks are done in
+    rounds; the last chunk is shorter."""
+    rounds, last = divmod(math.ceil(sentences / CHUNK), workers)
+    short = sentences - (math.ceil(sentences / CHUNK) - 1) * CHUNK
+    worked = (rounds + bool(last)) * CHUNK / rate if last != 1 else (rounds * CHUNK + short) / rate
     return start + max(worked, sentences / handed)
 
 
-def fitted(found: Mapping[tuple[int, int], float], alone: float, cores: int, handed: float) -> list[str]:
-    """What the costs on one machine predict for others. `found` has seconds by machines and sentences;
-    `alone` is what the command takes by itself before it connects."""
-    (few, many) = sorted({lines for _, lines in found})
+def fitted(found: Mapping[tuple[int, int], float], handed: float) -> list[str]:
+    """What the costs on one machine predict for others. `found` has seconds by machines and sentences, with
+    two numbers of sentences for one machine."""
+    few, many = sorted(lines for count, lines in found if count == 1)
+    rounds = math.ceil(many / CHUNK) - math.ceil(few / CHUNK)
     rate = (many - few) / (found[1, many] - found[1, few])
-    actor = found[1, few] - few / rate - alone
+    start = found[1, few] - few / rate
     rows = [
-        f"Costs on one machine: {rate:,.0f} sentences/s, {alone:.1f} s for the command, {actor:.1f} s until "
-        f"a worker is ready, {handed:,.0f} lines/s handed out; {cores} cores.\n",
+        f"Costs on one machine: {rate:,.0f} sentences/s in {rounds} further chunks, {start:.1f} s until the "
+        f"worker is ready, {handed:,.0f} lines/s handed out.\n",
         "| machines | sentences | predicted s | measured s | difference |",
         "|---:|---:|---:|---:|---:|",
     ]
     for (count, lines), measured in sorted(found.items()):
-        start = alone + actor * max(1.0, count / cores)
-        predicted = seconds(lines, count, rate, start, handed, cores)
+        predicted = seconds(lines, count, rate, start, handed)
         off = f"{predicted / measured - 1:+.1%}" if count > 1 else "(fitted)"
         rows.append(f"| {count} | {lines:,} | {predicted:.1f} | {measured:.1f} | {off} |")
     return rows

@@ -4,8 +4,8 @@
 
 Machines are torchrun agents of this computer with one process each (gloo), started as
 deploy/ray_torchrun.py starts them: `--nnodes 1:3`, and the store in a process of its own. At random moments
-one of them is killed with its process, or a further one is started. In the end the weights and the updates are
-compared with those of one process that was left alone; they may differ by the order of summation.
+one of them is killed with its process, or a further one is started. In the end losses, weights and updates
+are compared with those of one process that was left alone; they may differ by the order of summation.
 """
 
 import argparse

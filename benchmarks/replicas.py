@@ -2,14 +2,15 @@
 
     python benchmarks/replicas.py EXPORT TEXT        needs ray[serve]
 
-Machines are two raylets of Ray's own test cluster. Eight clients send requests all the time, while the number of replicas
-goes from 2 to 3 to 1 and back to 2, and while the process of one is killed. Every answer is compared with that of
-`dragoman translate`.
+Machines are two raylets of Ray's own test cluster. Eight clients send requests all the time, while the number
+of replicas goes from 2 to 3 to 1 and back to 2, and while the process of one is killed. Every answer is
+compared with that of `dragoman translate`.
 """
 
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,9 @@ URL, KEY = "http://127.0.0.1:8000", "a-key-of-this-benchmark"
 CLIENTS = 8
 
 
-def ask(path: str, body: dict[str, Any] | None = None) -> tuple[int, bytes]:
+def ask(path: str, body: dict[str, Any] | None = None, key: str = KEY) -> tuple[int, bytes]:
     data = None if body is None else json.dumps(body).encode()
-    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     try:
         with urllib.request.urlopen(urllib.request.Request(URL + path, data, headers), timeout=60) as answer:
             return answer.status, answer.read()
@@ -85,24 +87,20 @@ def main() -> None:
     options = parser.parse_args()
     from dragoman.cluster.on_ray import QUIET
 
-    os.environ |= {**QUIET, "RAY_SERVE_ENABLE_HA_PROXY": "0"}
+    os.environ |= QUIET
     import ray
-    from ray import serve
     from ray.cluster_utils import Cluster
-    from ray_serve import app
 
     texts = options.text.read_text("utf-8").splitlines()[:200]
+    command = [sys.executable, "-m", "dragoman", "translate", options.export, "--device", "cpu"]
+    given = "".join(f"{text}\n" for text in texts)
     right = subprocess.run(
-        [sys.executable, "-m", "dragoman", "translate", options.export, "--device", "cpu"],
-        input="\n".join(texts) + "\n",
-        capture_output=True,
-        text=True,
-        check=True,
+        command, input=given, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     rows = [
         "# Replicas of `dragoman serve` on a Ray cluster\n",
-        f"`python {' '.join(sys.argv)}`, {time.strftime('%Y-%m-%d')}, Ray {ray.__version__}, {os.cpu_count()} cores, "
-        f"{CLIENTS} clients that send one request after another.\n",
+        f"`python {' '.join(sys.argv)}`, {time.strftime('%Y-%m-%d')}, Ray {ray.__version__}, "
+        f"{os.cpu_count()} cores, {CLIENTS} clients that send one request after another.\n",
         "| what happens | s | answers meanwhile |",
         "|---|---:|---|",
     ]
@@ -114,50 +112,46 @@ def main() -> None:
         keys.write_text(f"{KEY}\n", encoding="utf-8")
         keys.chmod(0o600)
         ray.init(address=cluster.address, log_to_driver=False)
-
-        def deploy(replicas: int) -> None:
-            given = {"replicas": str(replicas), "serve": f"{options.export.resolve()} --key-file {keys}"}
-            serve.run(app(given), name="dragoman", route_prefix="/")
-
-        began = time.monotonic()
-        deploy(2)
-        rows.append(f"| 2 replicas start | {time.monotonic() - began:.1f} | |")
-        print(ask("/api/v1/ready"), ask("/-/healthz"))
-        languages = json.loads(ask("/languages")[1])[0]
-        pair = (languages["code"], languages["targets"][0])
-        with Clients(texts, right, pair) as clients:
-            for what, do in (
-                ("nothing", lambda: time.sleep(10)),
-                ("a third replica", lambda: deploy(3)),
-                ("two of them are taken away", lambda: deploy(1)),
-                ("one more again", lambda: deploy(2)),
-                ("the process of one is killed; 20 s", killed),
-            ):
-                began = time.monotonic()
-                do()
-                rows.append(f"| {what} | {time.monotonic() - began:.1f} | {clients.taken()} |")
-                print(rows[-1], flush=True)
-        status, body = ask("/metrics")
-        counted = [line for line in body.decode().splitlines() if line.startswith("dragoman_requests_total")]
-        rows.append(
-            f"\n`/metrics` of the replica that was asked: status {status}, {len(counted)} counters of requests."
-        )
-        refused = urllib.request.Request(URL + "/languages", headers={"Authorization": "Bearer wrong"})
-        try:
-            urllib.request.urlopen(refused, timeout=10)
-        except urllib.error.HTTPError as error:
-            rows.append(f"A wrong key gets status {error.code}.")
-        RESULT.write_text("\n".join(rows) + "\n", encoding="utf-8")
-        print("\n".join(rows[-3:]))
-        serve.shutdown()
+        for row in measured(options.export.resolve(), keys, texts, right):
+            print(row, flush=True)
+            rows.append(row)
         ray.shutdown()
     cluster.shutdown()
+    RESULT.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def measured(export: Path, keys: Path, texts: list[str], right: list[str]) -> Iterator[str]:
+    from ray import serve
+    from ray_serve import app
+
+    def deploy(replicas: int) -> None:
+        given = {"replicas": str(replicas), "serve": f"{export} --key-file {keys}"}
+        serve.run(app(given), name="dragoman", route_prefix="/")
+
+    began = time.monotonic()
+    deploy(2)
+    yield f"| 2 replicas start | {time.monotonic() - began:.1f} | |"
+    languages = json.loads(ask("/languages")[1])[0]
+    steps: tuple[tuple[str, Callable[[], None]], ...] = (
+        ("nothing", lambda: time.sleep(10)),
+        ("a third replica", lambda: deploy(3)),
+        ("two of them are taken away", lambda: deploy(1)),
+        ("one more again", lambda: deploy(2)),
+        ("the process of one is killed; 20 s", killed),
+    )
+    with Clients(texts, right, (languages["code"], languages["targets"][0])) as clients:
+        for what, do in steps:
+            began = time.monotonic()
+            do()
+            yield f"| {what} | {time.monotonic() - began:.1f} | {clients.taken()} |"
+    found = ", ".join(f"`{path}` {ask(path)[0]}" for path in ("/-/healthz", "/api/v1/ready", "/metrics"))
+    wrong = ask("/languages", key="a-wrong-key")[0]
+    yield f"\nStatus of checks: {found}, `/languages` with a wrong key {wrong}."
+    serve.shutdown()
 
 
 def killed() -> None:
     """SIGKILL to the process of a replica."""
-    import signal
-
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:

@@ -4,8 +4,9 @@
     serve run --app-dir deploy ray_serve:app replicas=4 serve='/models/en-de --key-file /keys.txt'
     serve run --app-dir deploy ray_serve:app replicas=4 gpus=1 serve='/runs/en-de --key-file /keys.txt'
 
-`serve` has what follows `dragoman serve`. Models and keys are under the same path on every machine. Ray's proxies listen on
-port 8000; `/-/healthz` says whether one can be reached, `/api/v1/ready` whether a replica can answer.
+`serve` has what follows `dragoman serve`. Models and keys are under the same path on every machine. Ray's
+proxies listen on port 8000; `/-/healthz` says whether one can be reached, `/api/v1/ready` whether a replica
+can answer.
 """
 
 import shlex

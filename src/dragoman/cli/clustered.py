@@ -122,7 +122,7 @@ def encoding_on(address: str | None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Computing:
-    """What a worker does that is sent names of steps (`data/alignment/expectation.py`) with their questions."""
+    """What a worker does that is sent steps of `data/alignment/expectation.py` with their questions."""
 
     def open(self) -> Callable[[Sequence[Any]], list[Any]]:
         from dragoman.data.alignment.expectation import STEPS

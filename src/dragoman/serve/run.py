@@ -32,7 +32,7 @@ _given: ContextVar[list[Gate] | None] = ContextVar("given", default=None)
 
 @contextlib.contextmanager
 def given_to_others() -> Iterator[list[Gate]]:
-    """Inside, `serve` adds its application to the list instead of serving it. Others serve it, such as Ray."""
+    """Inside, `serve` adds its application to the list, for others to serve, such as Ray."""
     gates: list[Gate] = []
     token = _given.set(gates)
     try:

@@ -13,7 +13,7 @@ from dragoman.cli.translators import Asked, Opened
 
 if TYPE_CHECKING:
     from dragoman.cluster.on_ray import Cluster
-    from dragoman.data.alignment.expectation import Each, Question
+    from dragoman.data.alignment.expectation import BlockQuestion, OrderedMap
     from dragoman.decode.search.config import SearchConfig
     from dragoman.runs.corpus_job import CorpusTask, Spread
     from dragoman.runs.journal import CorpusPiece
@@ -131,7 +131,7 @@ class Computing:
 
 
 @contextmanager
-def computing_on(address: str | None) -> "Iterator[Each]":
+def computing_on(address: str | None) -> "Iterator[OrderedMap]":
     """A `map` over blocks of pairs that the machines of a cluster share, if one is given."""
     if address is None:
         yield map
@@ -153,9 +153,9 @@ def computing_on(address: str | None) -> "Iterator[Each]":
         yield each
 
 
-def _grouped(questions: "Iterable[Question]") -> "Iterator[list[Question]]":
+def _grouped(questions: "Iterable[BlockQuestion]") -> "Iterator[list[BlockQuestion]]":
     """Small blocks travel together."""
-    group: list[Question] = []
+    group: list[BlockQuestion] = []
     cells = 0
     for question in questions:
         group.append(question)

@@ -39,8 +39,6 @@ _TRIES, _HIRE_SECONDS = 4, 120.0
 """How often a helper is asked, and how long it may take to start."""
 _REASON = 300
 """Characters of a reason."""
-_TOKEN = Path("~/.ray/auth_token")
-"""Where Ray keeps the secret of a cluster that has one."""
 _CHANGED = "a message was changed on its way to a machine"
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1"}
 """Ray reports nothing to anybody."""
@@ -95,8 +93,6 @@ def open_cluster(address: str, tell: Callable[[str], None]) -> Iterator[Cluster]
     if address == LOCAL:
         for name, value in (_ALONE | {"RAY_AUTH_TOKEN": secrets.token_hex(32)}).items():
             os.environ.setdefault(name, value)
-    elif _TOKEN.expanduser().is_file():
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
     ray = require("ray", "--cluster")
     if ray.is_initialized():
         raise UserError("--cluster: this process is connected to a cluster already")
@@ -116,8 +112,8 @@ def open_cluster(address: str, tell: Callable[[str], None]) -> Iterator[Cluster]
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(
-            f"--cluster {address}: no cluster there ({reason}); give HOST:PORT, or local; a cluster with a "
-            f"token is reached if the same token is in {_TOKEN}"
+            f"--cluster {address}: no cluster there ({reason}); give HOST:PORT, or local; for a cluster with "
+            "a token set RAY_AUTH_MODE=token, with the same token in ~/.ray/auth_token"
         ) from None
     # Ray prints what befalls workers on standard output, among the translations; `tell` says what matters.
     ray._private.worker.print_to_stdstream = _no_message

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from dragoman.data.alignment.expectation import Each
+from dragoman.data.alignment.expectation import OrderedMap
 from dragoman.data.alignment.model import Direction, learn_together, make_blocks
 from dragoman.data.alignment.symmetrise import Link, grow_diag_final_and
 from dragoman.text.normalize import nfc
@@ -45,7 +45,7 @@ class CorpusAligner:
     """Learns the word alignment of a corpus in both directions, and joins them. `each` computes the blocks of
     pairs, here or on other machines."""
 
-    def __init__(self, pairs: Iterable[tuple[str, str]], each: Each = map) -> None:
+    def __init__(self, pairs: Iterable[tuple[str, str]], each: OrderedMap = map) -> None:
         self._each = each
         src_words, tgt_words = Words(), Words()
         self._places: list[tuple[list[int], list[int]]] = []

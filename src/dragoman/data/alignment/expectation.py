@@ -1,8 +1,9 @@
 """The E-step for one block: expected links under the current parameters.
 
-These functions depend on nothing but their argument, so they can be computed anywhere: `Each` is the built-in
-`map`, or hands the blocks to other machines (`cli/clustered.py`). Sums over a block are made here, sums over
-blocks by the caller in the order of the blocks. So the result does not depend on where a block was computed.
+These functions depend on nothing but their argument, so they can be computed anywhere. `OrderedMap` is the
+built-in `map`, or hands the blocks to other machines (`cli/clustered.py`). Sums over a block are made here,
+sums over blocks by the caller in the order of the blocks. So the result does not depend on where a block was
+computed.
 """
 
 import hashlib
@@ -15,14 +16,14 @@ import numpy as np
 from dragoman.data.alignment.jumps import Expectations, Jumps, add_jumps, forward_backward
 
 NULL_PROBABILITY = 0.08
-Asked = TypeVar("Asked")
-Found = TypeVar("Found")
+T = TypeVar("T")
+R = TypeVar("R")
 
 
-class Each(Protocol):
+class OrderedMap(Protocol):
     """A function applied to all arguments; the results come in the order of the arguments."""
 
-    def __call__(self, do: Callable[[Asked], Found], asked: Iterable[Asked], /) -> Iterator[Found]: ...
+    def __call__(self, do: Callable[[T], R], asked: Iterable[T], /) -> Iterator[R]: ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class View:
+class BlockView:
     """The parameters of one direction that a block needs."""
 
     theta: np.ndarray
@@ -67,12 +68,12 @@ class View:
 
 
 @dataclass(frozen=True, repr=False)
-class Question:
+class BlockQuestion:
     """A block, and the parameters of one direction; `back`: those of the other one for the turned block."""
 
     block: Block
-    view: View
-    back: View | None = None
+    view: BlockView
+    back: BlockView | None = None
 
     def __repr__(self) -> str:
         """A hash of all numbers: messages between machines are compared by it."""
@@ -83,7 +84,7 @@ class Question:
         parts += [view.jumps.counts for view in views if view.jumps is not None]
         for part in parts:
             digest.update(np.ascontiguousarray(part).tobytes())
-        return f"Question({digest.hexdigest()}, {[view.tension for view in views]})"
+        return f"BlockQuestion({digest.hexdigest()}, {[view.tension for view in views]})"
 
 
 class Diagonal(NamedTuple):
@@ -108,14 +109,14 @@ class Agreed(NamedTuple):
     """Jumps by their width."""
 
 
-def diagonal_counts(asked: Question) -> Diagonal:
+def diagonal_counts(asked: BlockQuestion) -> Diagonal:
     posterior, none = posteriors(asked)
     together = posterior.sum(axis=0)  # m n
     distance = float((together * distances(*together.shape)).sum())
     return Diagonal(asked.block.counted(posterior), none, together.sum(axis=1), distance)
 
 
-def agreed_counts(asked: Question) -> Agreed:
+def agreed_counts(asked: BlockQuestion) -> Agreed:
     assert asked.back is not None
     found: list[Expectations] = []
     widths: list[np.ndarray] = []
@@ -130,13 +131,13 @@ def agreed_counts(asked: Question) -> Agreed:
     return Agreed(asked.block.counted(agreed), (forward.none, backward.none), (widths[0], widths[1]))
 
 
-def best_origins(asked: Question) -> np.ndarray:
+def best_origins(asked: BlockQuestion) -> np.ndarray:
     """B m: the given word that each generated word comes from, or −1 for none."""
     posterior, none = posteriors(asked)
     return np.where(posterior.max(axis=2) > none, posterior.argmax(axis=2), -1)
 
 
-def posteriors(asked: Question) -> tuple[np.ndarray, np.ndarray]:
+def posteriors(asked: BlockQuestion) -> tuple[np.ndarray, np.ndarray]:
     """The probability that each generated word comes from each given word (B m n), or from none (B m)."""
     block, view = asked.block, asked.view
     if view.jumps is not None:
@@ -150,12 +151,12 @@ def posteriors(asked: Question) -> tuple[np.ndarray, np.ndarray]:
     return joint / whole[:, :, None], none / whole
 
 
-STEPS: dict[str, Callable[[Question], Any]] = {
+STEPS: dict[str, Callable[[BlockQuestion], Any]] = {
     step.__name__: step for step in (diagonal_counts, agreed_counts, best_origins)
 }
 
 
-def _passes(block: Block, view: View, jumps: Jumps) -> Expectations:
+def _passes(block: Block, view: BlockView, jumps: Jumps) -> Expectations:
     """Expected links under the hidden Markov model."""
     return forward_backward(view.theta[block.places], view.none, jumps, NULL_PROBABILITY)
 

@@ -22,9 +22,9 @@ import numpy as np
 
 from dragoman.data.alignment.expectation import (
     Block,
-    Each,
-    Question,
-    View,
+    BlockQuestion,
+    BlockView,
+    OrderedMap,
     agreed_counts,
     best_origins,
     diagonal,
@@ -109,7 +109,7 @@ class Direction:
         """Switch to the jump model: the origin of a word then depends on the origin of the previous word."""
         self.jumps = Jumps.first()
 
-    def learn(self, each: Each = map) -> None:
+    def learn(self, each: OrderedMap = map) -> None:
         """One EM step with the diagonal prior."""
         counts, none_counts = np.zeros_like(self.translation), np.zeros_like(self.from_none)
         linked: dict[tuple[int, int], np.ndarray] = {}
@@ -129,26 +129,26 @@ class Direction:
         self.translation = _expected(counts, totals[self.table.given])
         self.from_none = _expected(none_counts, (none_counts + CONCENTRATION).sum())
 
-    def view(self, block: Block) -> View:
+    def view(self, block: Block) -> BlockView:
         """What the block needs of the parameters."""
         none = self.from_none[block.generated]
-        return View(self.translation[block.own], none, self.tension, self.jumps)
+        return BlockView(self.translation[block.own], none, self.tension, self.jumps)
 
     def posteriors(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
         """The probability that each generated word comes from each given word (B m n), or from none (B m)."""
-        return posteriors(Question(block, self.view(block)))
+        return posteriors(BlockQuestion(block, self.view(block)))
 
-    def best(self, each: Each = map) -> Iterator[tuple[int, np.ndarray]]:
+    def best(self, each: OrderedMap = map) -> Iterator[tuple[int, np.ndarray]]:
         """The index of each pair and, for each generated word, the given word it comes from, or −1 for
         none."""
         for block, chosen in zip(self.blocks, each(best_origins, self._questions()), strict=True):
             yield from zip(block.numbers.tolist(), chosen, strict=True)
 
-    def _questions(self) -> Iterator[Question]:
-        return (Question(block, self.view(block)) for block in self.blocks)
+    def _questions(self) -> Iterator[BlockQuestion]:
+        return (BlockQuestion(block, self.view(block)) for block in self.blocks)
 
 
-def learn_together(forward: Direction, backward: Direction, each: Each = map) -> None:
+def learn_together(forward: Direction, backward: Direction, each: OrderedMap = map) -> None:
     """One EM step with jumps in which both directions have to agree (Liang, Taskar and Klein 2006): the count
     of a link is the product of its two posteriors. Links that only one direction invents to explain a rare
     word disappear, so precision rises."""
@@ -157,7 +157,7 @@ def learn_together(forward: Direction, backward: Direction, each: Each = map) ->
     none_counts = [np.zeros_like(direction.from_none) for direction in (forward, backward)]
     widths = [np.zeros_like(jumps.counts) for jumps in (forward.jumps, backward.jumps)]
     sides = list(zip(forward.blocks, backward.blocks, strict=True))
-    asked = (Question(ahead, forward.view(ahead), backward.view(back)) for ahead, back in sides)
+    asked = (BlockQuestion(ahead, forward.view(ahead), backward.view(back)) for ahead, back in sides)
     for blocks, found in zip(sides, each(agreed_counts, asked), strict=True):
         counts[blocks[0].own] += found.counts
         for side, block in enumerate(blocks):

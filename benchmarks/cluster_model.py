@@ -3,17 +3,20 @@
     python benchmarks/cluster_model.py              the table in docs/scaling.md
     python benchmarks/cluster_model.py --measure    how many lines a second one command can hand out here
 
-    seconds = start + max(sentences / (GPUs · rate), sentences / (commands · lines)) + half a chunk
+    seconds = start + the larger of   rounds of chunks on the workers     sentences / (commands · lines)
 
-The rate is that of results/decode_gpu.md, `--lines` about what --measure printed. There are as many commands
-as it takes to feed the GPUs. Nothing of this has been run on so many.
+A round is one chunk on each worker. The rate is that of
+results/decode_gpu.md, `--lines` about what --measure printed. There are as many commands as it takes to feed
+the GPUs. `benchmarks/cluster.py speed` holds the model against 1 to 4 machines; nothing of it has been run on
+GPUs.
 """
 
 import argparse
+import math
 import pickle
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +24,32 @@ CHUNK = 4096
 
 
 def seconds(sentences: float, workers: int, rate: float, start: float, handed: float) -> float:
-    """On workers that each translate `rate` sentences a second once they have started."""
-    return start + max(sentences / (workers * rate), sentences / handed) + CHUNK / rate / 2
+    """On workers that each translate `rate` sentences a second, once all have started. The chunks are done in
+    rounds; the last chunk is shorter."""
+    rounds, last = divmod(math.ceil(sentences / CHUNK), workers)
+    short = sentences - (math.ceil(sentences / CHUNK) - 1) * CHUNK
+    worked = (rounds + bool(last)) * CHUNK / rate if last != 1 else (rounds * CHUNK + short) / rate
+    return start + max(worked, sentences / handed)
+
+
+def fitted(found: Mapping[tuple[int, int], float], handed: float) -> list[str]:
+    """What the costs on one machine predict for others. `found` has seconds by machines and sentences, with
+    two numbers of sentences for one machine."""
+    few, many = sorted(lines for count, lines in found if count == 1)
+    rounds = math.ceil(many / CHUNK) - math.ceil(few / CHUNK)
+    rate = (many - few) / (found[1, many] - found[1, few])
+    start = found[1, few] - few / rate
+    rows = [
+        f"Costs on one machine: {rate:,.0f} sentences/s in {rounds} further chunks, {start:.1f} s until the "
+        f"worker is ready, {handed:,.0f} lines/s handed out.\n",
+        "| machines | sentences | predicted s | measured s | difference |",
+        "|---:|---:|---:|---:|---:|",
+    ]
+    for (count, lines), measured in sorted(found.items()):
+        predicted = seconds(lines, count, rate, start, handed)
+        off = f"{predicted / measured - 1:+.1%}" if count > 1 else "(fitted)"
+        rows.append(f"| {count} | {lines:,} | {predicted:.1f} | {measured:.1f} | {off} |")
+    return rows
 
 
 def table(options: argparse.Namespace) -> list[str]:
@@ -70,7 +97,8 @@ class Nobody:
     def dismiss(self, worker: int) -> None: ...
 
 
-def measure(count: int) -> str:
+def measure(count: int) -> float:
+    """Lines a second of one core that a command reads, hands out, receives and writes."""
     from dragoman.cli.texts import chunks
     from dragoman.cli.translate import GivenConstraints
     from dragoman.cli.translate_clustered import as_piece, numbered_lines
@@ -87,7 +115,7 @@ def measure(count: int) -> str:
         parts = Schedule(Nobody(), given, 0, print).results()
         replace_by_pieces(Path(name, "out"), {}, lambda _: map(as_piece, parts))
         spent = time.process_time() - began
-    return f"{count / spent:,.0f} lines a second of one core"
+    return count / spent
 
 
 def main() -> None:
@@ -100,7 +128,7 @@ def main() -> None:
     parser.add_argument("--measure", action="store_true")
     options = parser.parse_args()
     if options.measure:
-        print(measure(400_000))
+        print(f"{measure(400_000):,.0f} lines a second of one core")
     else:
         print("\n".join(table(options)))
 

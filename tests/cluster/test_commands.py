@@ -68,6 +68,7 @@ def nearby(monkeypatch: pytest.MonkeyPatch) -> Nearby:
 
     monkeypatch.setattr(on_ray, "open_cluster", open_cluster)
     chunks = ((texts, "CHUNK"), (corpus_job, "CHUNK"), (clustered, "_PIECE"), (data_filter, "_CHUNK"))
+    monkeypatch.setattr(clustered, "_CELLS", 60)
     for module, name in chunks:
         monkeypatch.setattr(module, name, 7)
     return cluster
@@ -117,6 +118,7 @@ INPUT = "translate RUN --device cpu --input FILES/some.en"
         "filter --device cpu FILES/some.en FILES/some.de --run RUN --keep 0.5 --out OUT/out",
         "back-translate RUN --device cpu FILES/some.en --out OUT/out",
         "corpus FILES/some.en FILES/some.de",
+        "align-corpus FILES/some.en FILES/some.de --output OUT/links",
     ],
 )
 def test_the_same_as_without(

@@ -65,10 +65,16 @@ def test_a_command(address: str, small_run: Path, tmp_path: Path, monkeypatch: p
     assert not list(tmp_path.glob("together.*"))
 
 
-def test_processes_that_end_and_lines_that_break(address: str, small_run: Path, tmp_path: Path) -> None:
+def test_processes_that_end_and_lines_that_break(
+    address: str, small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     told: list[str] = []
     with open_cluster(address, told.append) as cluster:
+        message = {"lines": ["a worker died"], "pid": "raylet", "is_err": False}
+        capsys.readouterr()
+        ray._private.worker.print_to_stdstream(message, ignore_prefix=False)
+        assert not capsys.readouterr().out, "standard output is for translations"
         chunks = [["a", "b"], ["c", "poison", "d"], *([str(number)] for number in range(20)), ["last"]]
         found = list(cluster.map(Shouting(tmp_path / "marker"), chunks, "cpu"))
         work = EncodeWork(((small_run / "tokenizer.json").read_bytes(),))

@@ -1,5 +1,6 @@
 """`--cluster`: the work of a command on the machines of a Ray cluster, with the same result."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,12 +13,15 @@ from dragoman.cli.translators import Asked, Opened
 
 if TYPE_CHECKING:
     from dragoman.cluster.on_ray import Cluster
+    from dragoman.data.alignment.expectation import BlockQuestion, OrderedMap
     from dragoman.decode.search.config import SearchConfig
     from dragoman.runs.corpus_job import CorpusTask, Spread
     from dragoman.runs.journal import CorpusPiece
 
 _PIECE = 256
 """Sentences of a test set that a worker is given at once."""
+_CELLS = 1 << 19
+"""Word pairs of a parallel corpus that a worker is given at once, or more."""
 
 
 class CommandWork(Protocol):
@@ -114,6 +118,53 @@ def encoding_on(address: str | None) -> Iterator[None]:
 
     with cluster_at(address) as cluster, encoding_by(hire):
         yield
+
+
+@dataclass(frozen=True)
+class Computing:
+    """What a worker does that is sent steps of `data/alignment/expectation.py` with their questions."""
+
+    def open(self) -> Callable[[Sequence[Any]], list[Any]]:
+        from dragoman.data.alignment.expectation import STEPS
+
+        return lambda items: [STEPS[name](question) for name, question in items]
+
+
+@contextmanager
+def computing_on(address: str | None) -> "Iterator[OrderedMap]":
+    """A `map` over blocks of pairs that the machines of a cluster share, if one is given."""
+    if address is None:
+        yield map
+        return
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    with cluster_at(address) as cluster, cluster.helpers(Computing()) as helpers:
+
+        def each(do: Callable[[Any], Any], asked: Iterable[Any]) -> Iterator[Any]:
+            ahead: deque[Future[Any]] = deque()
+            with ThreadPoolExecutor(helpers.count) as threads:
+                for group in _grouped(asked):
+                    ahead.append(threads.submit(helpers.ask, [(do.__name__, one) for one in group]))
+                    if len(ahead) > 2 * helpers.count:
+                        yield from ahead.popleft().result()
+                while ahead:
+                    yield from ahead.popleft().result()
+
+        yield each
+
+
+def _grouped(questions: "Iterable[BlockQuestion]") -> "Iterator[list[BlockQuestion]]":
+    """Small blocks travel together."""
+    group: list[BlockQuestion] = []
+    cells = 0
+    for question in questions:
+        group.append(question)
+        cells += question.block.places.size
+        if cells >= _CELLS:
+            yield group
+            group, cells = [], 0
+    if group:
+        yield group
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import logging
 import os
 import platform
 import queue
+import secrets
 import socket
 import sys
 import time
@@ -38,8 +39,11 @@ _TRIES, _HIRE_SECONDS = 4, 120.0
 """How often a helper is asked, and how long it may take to start."""
 _REASON = 300
 """Characters of a reason."""
+_CHANGED = "a message was changed on its way to a machine"
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1"}
 """Ray reports nothing to anybody."""
+_ALONE = {"RAY_prestart_worker_first_driver": "0", "RAY_AUTH_MODE": "token"}
+"""Of `local`: no processes before they are asked for, and nobody else of this machine can connect."""
 
 
 class Work(Protocol):
@@ -86,6 +90,9 @@ class Cluster:
 def open_cluster(address: str, tell: Callable[[str], None]) -> Iterator[Cluster]:
     """Connect to the cluster at an address; `local` starts one on this machine, which ends with the block."""
     os.environ.update(QUIET)  # before Ray is imported: it reads them then
+    if address == LOCAL:
+        for name, value in (_ALONE | {"RAY_AUTH_TOKEN": secrets.token_hex(32)}).items():
+            os.environ.setdefault(name, value)
     ray = require("ray", "--cluster")
     if ray.is_initialized():
         raise UserError("--cluster: this process is connected to a cluster already")
@@ -105,12 +112,18 @@ def open_cluster(address: str, tell: Callable[[str], None]) -> Iterator[Cluster]
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(
-            f"--cluster {address}: no cluster there ({reason}); give HOST:PORT, or local"
+            f"--cluster {address}: no cluster there ({reason}); give HOST:PORT, or local; for a cluster with "
+            "a token set RAY_AUTH_MODE=token, with the same token in ~/.ray/auth_token"
         ) from None
+    # Ray prints what befalls workers on standard output, among the translations; `tell` says what matters.
+    ray._private.worker.print_to_stdstream = _no_message
     try:
         yield Cluster(ray, tell)
     finally:
         ray.shutdown()
+
+
+def _no_message(*_: Any, **__: Any) -> None: ...
 
 
 def _refuse_unless_reachable(address: str) -> None:
@@ -193,9 +206,12 @@ class Helpers:
                 continue
             finally:
                 self._idle.put(actor)
-            if isinstance(reply, Made) and told == digest_of(items):
+            if not isinstance(reply, Made):
+                reason = str(reply[0])
+            elif told != digest_of(items):
+                reason = _CHANGED
+            else:
                 return reply.value
-            reason = str(reply[0])
         raise UserError(f"--cluster: every machine fails: {reason}")
 
     def _hire(self) -> Any:
@@ -283,7 +299,7 @@ class _RayCrew:
             hired.node = told
             return worker, Refused(content) if content else Ready()
         if told != hired.sent:
-            return worker, Refused("--cluster: a message was changed on its way to a machine")
+            return worker, Refused(f"--cluster: {_CHANGED}")
         return worker, content
 
     def dismiss(self, worker: int) -> None:

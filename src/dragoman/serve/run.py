@@ -7,7 +7,8 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 from dragoman.errors import UserError
@@ -26,6 +27,20 @@ _OTHER_FILES = 64
 """Number of files that are not connections: documents, glossaries, and connections being closed."""
 
 
+_given: ContextVar[list[Gate] | None] = ContextVar("given", default=None)
+
+
+@contextlib.contextmanager
+def given_to_others() -> Iterator[list[Gate]]:
+    """Inside, `serve` adds its application to the list, for others to serve, such as Ray."""
+    gates: list[Gate] = []
+    token = _given.set(gates)
+    try:
+        yield gates
+    finally:
+        _given.reset(token)
+
+
 def serve(
     service: Service | None,
     options: Options,
@@ -39,6 +54,9 @@ def serve(
     if options.keys is None and not is_loopback(host):
         raise UserError(f"--host {host}: others could reach it; give --key-file, or leave --host out")
     gate = build(service, options, models)
+    if (given := _given.get()) is not None:
+        given.append(gate)
+        return
     until_stopped(gate, gate.limits, host, port, ready)
 
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from dragoman.data.alignment import MOST_CELLS, CorpusAligner, grow_diag_final_and
-from dragoman.data.alignment.model import CONCENTRATION, NULL_PROBABILITY, Direction, digamma, make_blocks
+from dragoman.data.alignment.expectation import NULL_PROBABILITY
+from dragoman.data.alignment.model import CONCENTRATION, Direction, digamma, make_blocks
 
 PAIRS = [([0, 1], [0, 1, 2]), ([1], [2]), ([0, 2, 1], [0, 3, 2]), ([2, 0], [3, 0]), ([2, 1], [3, 1, 2])]
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
+from dragoman.data.alignment.expectation import OrderedMap
 from dragoman.data.alignment.model import Direction, learn_together, make_blocks
 from dragoman.text.segment import nfc
 from dragoman.text.word_boundaries import units
@@ -41,9 +42,11 @@ class Words:
 
 
 class CorpusAligner:
-    """Learns the word alignment of a corpus in both directions, and joins them."""
+    """Learns the word alignment of a corpus in both directions, and joins them. `each` computes the blocks of
+    pairs, here or on other machines."""
 
-    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, pairs: Iterable[tuple[str, str]], each: OrderedMap = map) -> None:
+        self._each = each
         src_words, tgt_words = Words(), Words()
         self._places: list[tuple[list[int], list[int]]] = []
         self.too_long: list[int] = []
@@ -66,19 +69,19 @@ class CorpusAligner:
         the jump model, in which the two directions have to agree."""
         for step in range(2 * iterations):
             if step < iterations:
-                self.forward.learn()
-                self.backward.learn()
+                self.forward.learn(self._each)
+                self.backward.learn(self._each)
             else:
                 if step == iterations:
                     self.forward.follow_jumps()
                     self.backward.follow_jumps()
-                learn_together(self.forward, self.backward)
+                learn_together(self.forward, self.backward, self._each)
             if progress is not None:
                 progress(step + 1)
 
     def links(self) -> Iterator[list[Link]]:
         """The links (source word, target word) of every pair, in order."""
-        sources, targets = dict(self.forward.best()), dict(self.backward.best())
+        sources, targets = (dict(one.best(self._each)) for one in (self.forward, self.backward))
         for number, (of_src, of_tgt) in enumerate(self._places):
             if number not in sources:
                 yield []

@@ -20,9 +20,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.data.alignment.jumps import Expectations, Jumps, add_jumps, forward_backward
+from dragoman.data.alignment.expectation import (
+    Block,
+    BlockQuestion,
+    BlockView,
+    OrderedMap,
+    agreed_counts,
+    best_origins,
+    diagonal,
+    diagonal_counts,
+    distances,
+    posteriors,
+)
+from dragoman.data.alignment.jumps import Jumps
 
-NULL_PROBABILITY = 0.08
 CONCENTRATION = 0.01
 """α of the prior."""
 FIRST_TENSION = 4.0
@@ -32,24 +43,6 @@ _CELLS = 1 << 20
 """Largest number of cells (B × m × n) of a block. A block is computed at once."""
 
 IdRow = Sequence[int]
-
-
-@dataclass(frozen=True)
-class Block:
-    """Pairs with n given and m generated words each."""
-
-    numbers: np.ndarray
-    """B: the index of each pair."""
-    generated: np.ndarray
-    """B m: ids of the generated words."""
-    given: np.ndarray
-    """B n: ids of the given words."""
-    entries: np.ndarray
-    """B m n: the index of each word pair in the table."""
-
-    def turned(self) -> "Block":
-        """The same pairs with the two sides exchanged."""
-        return Block(self.numbers, self.given, self.generated, self.entries.transpose(0, 2, 1))
 
 
 @dataclass(frozen=True)
@@ -87,7 +80,7 @@ def make_blocks(pairs: Sequence[tuple[IdRow, IdRow]]) -> tuple[list[Block], Tabl
         pending.append((own, places.astype(np.int32).reshape(key.shape)))
     known = _distinct([own for own, _ in pending])
     blocks = [
-        Block(part, generated, given, np.searchsorted(known, own).astype(np.int32)[places])
+        Block(part, generated, given, np.searchsorted(known, own).astype(np.int32), places)
         for part, (given, generated), (own, places) in zip(parts, sides, pending, strict=True)
     ]
     return blocks, Table(known // width, known % width)
@@ -116,19 +109,17 @@ class Direction:
         """Switch to the jump model: the origin of a word then depends on the origin of the previous word."""
         self.jumps = Jumps.first()
 
-    def learn(self) -> None:
+    def learn(self, each: OrderedMap = map) -> None:
         """One EM step with the diagonal prior."""
         counts, none_counts = np.zeros_like(self.translation), np.zeros_like(self.from_none)
         linked: dict[tuple[int, int], np.ndarray] = {}
         distance = 0.0
-        for block in self.blocks:
-            posterior, none = self.posteriors(block)
-            np.add.at(counts, block.entries.ravel(), posterior.ravel())
-            np.add.at(none_counts, block.generated.ravel(), none.ravel())
-            shape = posterior.shape[1:]
-            together = posterior.sum(axis=0)  # m n
-            linked[shape] = linked.get(shape, 0.0) + together.sum(axis=1)
-            distance += float((together * distances(*shape)).sum())
+        for block, found in zip(self.blocks, each(diagonal_counts, self._questions()), strict=True):
+            counts[block.own] += found.counts
+            np.add.at(none_counts, block.generated.ravel(), found.none.ravel())
+            shape = (block.generated.shape[1], block.given.shape[1])
+            linked[shape] = linked.get(shape, 0.0) + found.linked
+            distance += found.distance
         self.translate_as(counts, none_counts)
         self.tension = best_tension(self.tension, distance, linked)
 
@@ -138,65 +129,43 @@ class Direction:
         self.translation = _expected(counts, totals[self.table.given])
         self.from_none = _expected(none_counts, (none_counts + CONCENTRATION).sum())
 
-    def passes(self, block: Block, jumps: Jumps) -> Expectations:
-        """Expected links of a block under the hidden Markov model."""
-        emission, none = self.translation[block.entries], self.from_none[block.generated]
-        return forward_backward(emission, none, jumps, NULL_PROBABILITY)
+    def view(self, block: Block) -> BlockView:
+        """What the block needs of the parameters."""
+        none = self.from_none[block.generated]
+        return BlockView(self.translation[block.own], none, self.tension, self.jumps)
 
     def posteriors(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
         """The probability that each generated word comes from each given word (B m n), or from none (B m)."""
-        if self.jumps is not None:
-            passes = self.passes(block, self.jumps)
-            return passes.posterior, passes.none
-        _, m, n = block.entries.shape
-        near = (1 - NULL_PROBABILITY) * diagonal(m, n, self.tension)
-        joint = self.translation[block.entries] * near
-        none = NULL_PROBABILITY * self.from_none[block.generated]
-        whole = joint.sum(axis=2) + none
-        return joint / whole[:, :, None], none / whole
+        return posteriors(BlockQuestion(block, self.view(block)))
 
-    def best(self) -> Iterator[tuple[int, np.ndarray]]:
+    def best(self, each: OrderedMap = map) -> Iterator[tuple[int, np.ndarray]]:
         """The index of each pair and, for each generated word, the given word it comes from, or −1 for
         none."""
-        for block in self.blocks:
-            posterior, none = self.posteriors(block)
-            chosen = np.where(posterior.max(axis=2) > none, posterior.argmax(axis=2), -1)
+        for block, chosen in zip(self.blocks, each(best_origins, self._questions()), strict=True):
             yield from zip(block.numbers.tolist(), chosen, strict=True)
 
+    def _questions(self) -> Iterator[BlockQuestion]:
+        return (BlockQuestion(block, self.view(block)) for block in self.blocks)
 
-def learn_together(forward: Direction, backward: Direction) -> None:
+
+def learn_together(forward: Direction, backward: Direction, each: OrderedMap = map) -> None:
     """One EM step with jumps in which both directions have to agree (Liang, Taskar and Klein 2006): the count
     of a link is the product of its two posteriors. Links that only one direction invents to explain a rare
     word disappear, so precision rises."""
     assert forward.jumps is not None and backward.jumps is not None
     counts = np.zeros_like(forward.translation)
-    sides = [
-        (direction, jumps, np.zeros_like(direction.from_none), np.zeros_like(jumps.counts))
-        for direction, jumps in ((forward, forward.jumps), (backward, backward.jumps))
-    ]
-    for blocks in zip(forward.blocks, backward.blocks, strict=True):
-        found = []
-        for block, (direction, jumps, none_counts, widths) in zip(blocks, sides, strict=True):
-            passes = direction.passes(block, jumps)
-            np.add.at(none_counts, block.generated.ravel(), passes.none.ravel())
-            add_jumps(widths, passes.jumps, passes.first)
-            found.append(passes.posterior)
-        agreed = found[0] * found[1].transpose(0, 2, 1)
-        np.add.at(counts, blocks[0].entries.ravel(), agreed.ravel())
-    for direction, _, none_counts, widths in sides:
-        direction.translate_as(counts, none_counts)
-        direction.jumps = Jumps(widths)
-
-
-def distances(m: int, n: int) -> np.ndarray:
-    """m n: |i/n − j/m|, with i and j from 1."""
-    return np.abs(np.arange(1, n + 1)[None, :] / n - np.arange(1, m + 1)[:, None] / m)
-
-
-def diagonal(m: int, n: int, tension: float) -> np.ndarray:
-    """m n: e^{−λ |i/n − j/m|} / Z_j."""
-    near = np.exp(-tension * distances(m, n))
-    return near / near.sum(axis=1, keepdims=True)
+    none_counts = [np.zeros_like(direction.from_none) for direction in (forward, backward)]
+    widths = [np.zeros_like(jumps.counts) for jumps in (forward.jumps, backward.jumps)]
+    sides = list(zip(forward.blocks, backward.blocks, strict=True))
+    asked = (BlockQuestion(ahead, forward.view(ahead), backward.view(back)) for ahead, back in sides)
+    for blocks, found in zip(sides, each(agreed_counts, asked), strict=True):
+        counts[blocks[0].own] += found.counts
+        for side, block in enumerate(blocks):
+            np.add.at(none_counts[side], block.generated.ravel(), found.none[side].ravel())
+            widths[side] += found.widths[side]
+    for side, direction in enumerate((forward, backward)):
+        direction.translate_as(counts, none_counts[side])
+        direction.jumps = Jumps(widths[side])
 
 
 def best_tension(tension: float, distance: float, linked: dict[tuple[int, int], np.ndarray]) -> float:

@@ -126,7 +126,7 @@ def _known_fields(cls: type, data: Mapping[Any, Any], where: str) -> dict[str, "
     for key in data:
         if key not in fields:
             name = key if isinstance(key, str) and len(key) <= _LONGEST_NAME else shown(key)
-            raise UserError(f"{_dotted(where, name)}: unknown field{_suggest(name, fields)}")
+            raise UserError(f"{_dotted(where, name)}: unknown field{_suggest(name, fields, cls)}")
     return fields
 
 
@@ -269,5 +269,9 @@ def _dotted(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
 
 
-def _suggest(key: str, known: Mapping[str, object]) -> str:
+def _suggest(key: str, known: Mapping[str, object], cls: type) -> str:
+    """A field of a class may also go by names that other programs use, in `usual_names`."""
+    usual = getattr(cls, "usual_names", {}).get(key.lower().replace("-", "_"))
+    if usual is not None:
+        return f"; the field is {usual}"
     return did_you_mean(key, known) or f"; known fields are {', '.join(known)}"

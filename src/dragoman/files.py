@@ -240,7 +240,7 @@ def _remove_empty(path: Path) -> None:
 
 def _refuse_occupied(path: Path) -> None:
     if os.path.lexists(path) and (not path.is_dir() or any(path.iterdir())):
-        raise FileExistsError(errno.EEXIST, "there is something here", str(path))
+        raise FileExistsError(errno.EEXIST, "this exists already and is not empty", str(path))
     if path.resolve() == Path.cwd():
         raise FileExistsError(errno.EEXIST, "this is the current directory", str(path))
 

@@ -63,7 +63,44 @@ def test_a_users_mistake_is_one_line_and_status_2(tmp_path: Path) -> None:
 
 def test_a_wrong_option_is_status_2() -> None:
     done = run_dragoman("train", "--no-such-option")
-    assert done.returncode == 2 and "No such option" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 2 and done.stdout == ""
+    assert (
+        done.stderr
+        == "dragoman: train: there is no option --no-such-option; the help lists all options:  -h\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ("train", "a.tsv", "--preset", "x"),
+            "there is no option --preset; set the field:  model.preset=lstm",
+        ),
+        (("train", "a.tsv", "--test", "b.tsv"), "dragoman evaluate RUN TEST_FILES"),
+        (("train", "a.tsv", "--minutse", "2"), "did you mean --minutes?"),
+        (
+            ("train", "a.tsv", "--minutes", "1.5h"),
+            "train --minutes: expected a number of minutes, such as 90 or 0.5",
+        ),
+        (("train", "a.tsv", "--minutes", "0"), "minutes: expected a number above 0, found 0"),
+        (("train", "a.tsv", "lr=0.1"), "lr: unknown field; the field is optim.rate"),
+        (("serve", "run", "--port", "80000"), "serve --port: expected at most 65535"),
+        (
+            ("translate",),
+            'translate: RUN is missing; for example:  dragoman translate runs/en-de "Good morning."',
+        ),
+        (("explain", "run", "a", "--figure", "x"), "explain --figure: 'x' is not one of 'alignment'"),
+    ],
+)
+def test_a_usual_mistake_tells_what_to_type(
+    arguments: tuple[str, ...], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.tsv").write_text("a\tb\n")
+    with pytest.raises(UserError) as error:
+        command.app(arguments, standalone_mode=False)
+    assert sentence in str(error.value)
 
 
 def test_a_mistyped_command_is_status_2() -> None:

@@ -50,6 +50,10 @@ def test_files_are_grouped_into_corpora(files: list[str], expected: list[tuple[s
 def test_files_that_cannot_be_grouped() -> None:
     with pytest.raises(UserError, match=r"two by two, source and target; found 3: a\.en, a\.de, b\.en"):
         group_files(["a.en", "a.de", "b.en"])
+    with pytest.raises(UserError, match=r"^a\.en: the same file is given as source and as target$"):
+        group_files(["a.en", "a.en"])
+    with pytest.raises(UserError, match=r"^a\.docx: a document holds no pairs"):
+        group_files(["a.docx", "a.de"])
     with pytest.raises(UserError, match="at least one file"):
         group_files([])
 

@@ -191,7 +191,13 @@ def test_columns_by_name_and_number(tmp_path: Path) -> None:
         ("a.jsonl", '{"a": "x", "b": "y"}\n', r"a\.jsonl:1: expected the fields .*; found 'a', 'b'"),
         ("a.jsonl", "[" * 200_000 + "\n", r"a\.jsonl:1: (not valid JSON|JSON that cannot be read)"),
         ("a.jsonl", '{"src": 1' + "0" * 5000 + "}\n", r"a\.jsonl:1: JSON that cannot be read"),
-        ("a.txt", "just a line\n", r"a\.txt: one file, and it is not one of tsv, csv, jsonl, parquet, tmx"),
+        (
+            "a.txt",
+            "just a line\n",
+            r"a\.txt: one file without pairs; give two files, source and target, or one of tsv, csv",
+        ),
+        ("a.xlsx", "PK", r"a\.xlsx: spreadsheets are not read; save it as CSV"),
+        ("a.docx", "PK", r"a\.docx: a document holds no pairs"),
         ("a.parquet", "PAR1 but not really", r"a\.parquet: not a Parquet file"),
     ],
 )
@@ -208,6 +214,13 @@ def test_csv_quoting(tmp_path: Path) -> None:
 
 def test_csv_with_semicolons(tmp_path: Path) -> None:
     assert read(write(tmp_path / "a.csv", "en;de\na;b, c\n")) == [Pair("a", "b, c", 2)]
+
+
+def test_csv_delimiters_without_a_header(tmp_path: Path) -> None:
+    expected = [Pair("a, x", "b, y", 1), Pair("c", "d", 2), Pair("e", "f", 3)]
+    assert read(write(tmp_path / "a.csv", "a, x;b, y\nc;d\ne;f\n")) == expected
+    assert read(write(tmp_path / "b.csv", "a, x\tb, y\nc\td\ne\tf\n")) == expected
+    assert read(write(tmp_path / "c.csv", '"a, x","b, y"\nc,d\ne,f\n')) == expected
 
 
 @pytest.mark.parametrize(

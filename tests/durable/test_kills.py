@@ -51,7 +51,7 @@ def hold(root: Path, begin: Callable[[Path], object], arguments: list[object]) -
         anew()
         assert run(killed_at(number, act, root), output).status == -9
         again = run(act, output)
-        complete = again.status == 2 and "there is something here" in again.text
+        complete = again.status == 2 and "this exists already" in again.text
         assert again.status == 0 or complete, (number, again.text)
         found = contents(root)
         assert found.keys() == expected.keys(), number

@@ -138,7 +138,7 @@ def test_a_process_that_is_stopped_and_goes_on(
     child = begin(act, tmp_path / "output")
     _, status = os.waitpid(child, os.WUNTRACED)
     assert os.WIFSTOPPED(status)
-    with pytest.raises(UserError, match="there is something here"):
+    with pytest.raises(UserError, match="this exists already"):
         Run.create(tmp_path / "run", make_config(), prepared)
     os.kill(child, signal.SIGCONT)
     assert end(child, tmp_path / "output").status == 0

@@ -161,7 +161,7 @@ def test_searches_that_it_cannot_run(loaded: LoadedModel, tmp_path: Path) -> Non
 def test_nothing_is_overwritten_and_nothing_half_is_left(
     loaded: LoadedModel, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UserError, match="there is something here"):
+    with pytest.raises(UserError, match="this exists already"):
         export_ctranslate2(loaded, exported, search=SearchConfig())
 
     def full(*_: object) -> None:

@@ -134,7 +134,7 @@ def test_the_rate_ends_at_zero_and_the_run_within_its_minutes(
     timed = Timed(monkeypatch, update=1.0, validation_seconds=1.0)
     run = make_run(*BUDGET, train=False)
     timed.train(run, start=10.0)
-    assert run.outcome is not None and run.outcome.reason == "max_minutes 2 is over"
+    assert run.outcome is not None and run.outcome.reason == "max_minutes 2 is reached"
     assert 112 < timed.clock.now <= 120  # start, updates, validations and the last one
     found = rates(run)
     assert found[-1] < 0.02
@@ -219,7 +219,7 @@ def test_a_run_that_only_gets_worse_cools_down_and_ends(
     run = make_run(*BUDGET, train=False)
     timed.train(run)
     assert run.outcome is not None
-    assert run.outcome.reason == "neither loss nor loss was getting better any more"
+    assert run.outcome.reason == "early stopping: loss and loss no better"
     assert run.best is not None and run.best["name"] == checkpoint.name_of(timed.validations[1])
     assert 0.55 * 115 < run.outcome.update < 0.8 * 115
     assert rates(run)[-1] < 0.02
@@ -235,7 +235,7 @@ def test_minutes_beside_updates_are_only_a_limit(make_run: MakeRun, monkeypatch:
     assert both.metrics == alone.metrics
     short = make_run("train.max_minutes=0.2", name="short", train=False)
     timed.train(short)
-    assert short.outcome is not None and short.outcome.reason == "max_minutes 0.2 is over"
+    assert short.outcome is not None and short.outcome.reason == "max_minutes 0.2 is reached"
     assert 5 <= short.outcome.update <= 12
 
 

@@ -62,7 +62,7 @@ def test_patience_ends_a_run(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch)
         "train.max_updates=null", "train.patience=3", "train.metric=chrf", "train.validate_every=4"
     )
     assert run.outcome is not None
-    assert run.outcome.reason == "chrf has not become better in 3 validations"
+    assert run.outcome.reason == "early stopping: chrf no better in 3 validations"
     assert run.outcome.update == 20
     assert run.best == {"name": "0000008", "metric": "chrf", "value": 2.0}
     assert "0000008" in checkpoint.names(run.checkpoints)
@@ -95,9 +95,9 @@ def test_metrics_of_different_numbers_of_sentences_are_not_compared() -> None:
 def test_max_minutes_ends_a_run_and_counts_earlier_sessions(make_run: MakeRun) -> None:
     run = make_run("train.max_updates=null", "train.max_minutes=0.005")
     assert run.outcome is not None
-    assert run.outcome.reason == "max_minutes 0.005 is over"
+    assert run.outcome.reason == "max_minutes 0.005 is reached"
     last = run.last
-    assert train_run(run, Quiet()).reason == "max_minutes 0.005 is over"
+    assert train_run(run, Quiet()).reason == "max_minutes 0.005 is reached"
     assert run.last == last
 
 

@@ -179,7 +179,7 @@ def test_a_run_is_made_as_a_whole(tmp_path: Path, make_config: MakeConfig, prepa
     Run.create(out, make_config(), prepared)
     assert Run.open(out).last is None
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
-    with pytest.raises(UserError, match="there is something here"):
+    with pytest.raises(UserError, match="this exists already"):
         Run.create(out, make_config(), prepared)
 
 

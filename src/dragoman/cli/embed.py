@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def embed(
     run: Annotated[Path, typer.Argument(help="Run directory of any network, trained or imported.")],
-    file: Annotated[Path | None, typer.Argument(help="Text, one a line; standard input by default.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="File, one text a line; standard input by default.")
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .npy or .parquet.")] = Path(
         "vectors.npy"
     ),
@@ -42,6 +44,8 @@ def embed(
 
     if by != "piece" and pool != "none":
         raise UserError(f"--by: one vector a line has no {by}s; use --pool none")
+    if file is not None and not file.exists():
+        raise UserError(f"{file}: there is no such file; embed reads a text file or standard input")
     opened = Run.open(run)
     if opened.config.model_config[1].abilities.vectors is not None:
         raise UserError(f"{run}: this run reads images or series, and embed is for text")

@@ -10,6 +10,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from dragoman.cli.examples import EXAMPLES
+from dragoman.cli.usage import explained_usage
 
 GROUPS = {
     "Train": (
@@ -47,7 +48,13 @@ class Command(TyperCommand):
 
             staged = ctx.meta[_STAGED] = Staged()
             args = staged.localised(args)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # classes of typer or click, depending on the version
+            explained = explained_usage(error, self.name or "", self.params)
+            if explained is None:
+                raise
+            raise explained from None
 
     def invoke(self, ctx: Any) -> Any:
         with ctx.meta[_STAGED].kept() if _STAGED in ctx.meta else nullcontext():

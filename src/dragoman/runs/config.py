@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from dragoman.config import check_not_negative, dump_yaml, from_dict, to_dict
 from dragoman.data.config import DataConfig
@@ -18,6 +18,7 @@ from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.errors import UserError, shown
 from dragoman.models import chosen_config
 from dragoman.models.base import AlignmentGuide
+from dragoman.runs.field_names import USUAL_NAMES
 from dragoman.runs.objective import ObjectiveConfig
 from dragoman.runs.optim import OptimConfig, ScheduleConfig, TransferConfig
 from dragoman.text.tokenizer import TokenizerConfig
@@ -139,6 +140,8 @@ class TrainConfig:
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """The whole configuration of a run. `model` has the kind and all fields of its config."""
+
+    usual_names: ClassVar[Mapping[str, str]] = USUAL_NAMES
 
     seed: int = 1
     start: str | None = None

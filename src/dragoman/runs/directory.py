@@ -301,6 +301,8 @@ class Run:
 
 def _not_a_run(directory: Path) -> UserError:
     if not directory.exists():
+        if " " in directory.name:
+            return UserError(f"{directory}: there is no such run directory; it comes first, before any text")
         return no_such_file(directory, "run directory")
     return UserError(f"{directory}: this is not a run directory (it has no {MANIFEST})")
 

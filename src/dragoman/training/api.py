@@ -85,6 +85,10 @@ def plan_and_train(
     """As one of several processes too, if torchrun has started them: the first one plans. A dry run has no
     run in the end. `verbose`: with the reasons of every choice. `clock` began with the command."""
     clock = clock or Clock()
+    if minutes is not None and not minutes > 0:
+        raise UserError(
+            f"minutes: expected a number above 0, found {minutes:g}; without it, early stopping ends training"
+        )
     if half and minutes is not None:
         minutes *= MAIN_SHARE
     with joined() as crew:

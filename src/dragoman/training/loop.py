@@ -116,13 +116,13 @@ class Loop:
         if config.max_updates is not None and progress.update >= config.max_updates:
             return f"max_updates {config.max_updates} is reached"
         if self.budget is not None and share >= 1:
-            return f"max_minutes {config.max_minutes:g} is over"
+            return f"max_minutes {config.max_minutes:g} is reached"
         if self.run.config.budgeted:
             cooling = progress.spent.cooling_since if progress.spent else None
             if cooling is not None and share >= cooling + COOLING:
-                return f"neither {config.metric} nor loss was getting better any more"
+                return f"early stopping: {config.metric} and loss no better"
         elif config.patience is not None and progress.stale >= config.patience:
-            return f"{config.metric} has not become better in {progress.stale} validations"
+            return f"early stopping: {config.metric} no better in {progress.stale} validations"
         return None
 
     def _due(self) -> tuple[bool, bool]:

@@ -77,7 +77,7 @@ def _learn(
     keeper = Keeper(run, training, log)
     keeper.restore()
     if training.progress.update:
-        log.say(f"{run.directory}: going on after update {training.progress.update}")
+        log.say(f"{run.directory}: resuming after update {training.progress.update}")
     if training.transfer.told:
         log.say(training.transfer.told)
     if run.config.train.accumulate % crew.size:
@@ -88,7 +88,10 @@ def _learn(
     loop = Loop(run, prepared, training, keeper, log)
     for note in learning_of(run.config).notes(loop.batches.examples):
         log.say(note)
+    begun = training.progress.update
     outcome = loop.fit(stop)
+    if begun and outcome.update == begun and outcome.exit_status == 0:
+        log.say(f"nothing is left to train: {outcome.reason}; raise that limit to train longer")
     if outcome.exit_status == 0:
         finish = Finish(run, prepared, device, log, stop, loop.budget, loop.validation_seconds)
         crew.decide(lambda: finish(outcome))

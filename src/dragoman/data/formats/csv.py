@@ -2,13 +2,16 @@
 
 import csv
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats.lines import read_lines
 from dragoman.data.formats.pair import Pair
 from dragoman.data.formats.table import TableRow, header_languages, read_rows
 from dragoman.errors import UserError
+
+_LOOKED_AT = 50
+"""Number of lines that tell the delimiter."""
 
 
 def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
@@ -21,10 +24,10 @@ def languages_of(path: str) -> tuple[str, str] | None:
 
 def rows(path: str) -> Iterator[TableRow]:
     lines = read_lines(path)
-    first = next(lines)
+    begin = list(itertools.islice(lines, _LOOKED_AT))
     # The csv module is given lines that already end at \n only, so it never looks for other line ends.
-    fed = (line + "\n" for line in itertools.chain((first,), lines))
-    found = csv.reader(fed, delimiter=_delimiter(first), strict=True)
+    fed = (line + "\n" for line in itertools.chain(begin, lines))
+    found = csv.reader(fed, delimiter=_delimiter(begin), strict=True)
     begins = 1
     try:
         for cells in found:
@@ -34,9 +37,20 @@ def rows(path: str) -> Iterator[TableRow]:
         raise UserError(f"{path}:{begins}: not valid CSV ({_explain(str(error))})") from None
 
 
-def _delimiter(first_line: str) -> str:
-    """The delimiter: a comma, or a semicolon if only that occurs (spreadsheets with decimal commas)."""
-    return ";" if ";" in first_line and "," not in first_line else ","
+def _delimiter(lines: Sequence[str]) -> str:
+    """The delimiter: the first of comma, semicolon and tab that cuts the first rows into equally many cells.
+
+    Spreadsheets write semicolons where the comma is the decimal sign.
+    """
+    for delimiter in ",;\t":
+        try:
+            rows = list(csv.reader((line + "\n" for line in lines), delimiter=delimiter))
+        except csv.Error:
+            break
+        widths = {len(cells) for cells in rows[:-1] or rows if cells}  # the last row may be incomplete
+        if len(widths) == 1 and max(widths) > 1:
+            return delimiter
+    return ";" if ";" in lines[0] and "," not in lines[0] else ","
 
 
 def _explain(message: str) -> str:

@@ -27,6 +27,8 @@ _SUFFIXES = {
     ".gmo": "mo",
     ".zip": "zip",
 }
+_SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
+_OFFICE = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".pptx", ".odp", ".epub", ".pages")
 _MAGIC = {b"PAR1": "parquet", b"PK\3\4": "zip", b"\xde\x12\x04\x95": "mo", b"\x95\x04\x12\xde": "mo"}
 _LANGUAGES_OF = {
     "tsv": tsv.languages_of,
@@ -49,6 +51,7 @@ def detect_format(files: Sequence[str]) -> str:
             f"a corpus is one file or two (source and target), found {len(files)}: {', '.join(files)}"
         )
     path = files[0]
+    refuse_office(path)
     by_suffix = _SUFFIXES.get(_bare(path).suffix.lower())
     if by_suffix == "jsonl" and _has_dialogues(path):
         return "dialogue"
@@ -70,10 +73,23 @@ def detect_format(files: Sequence[str]) -> str:
     if "\t" in head:
         return "tsv"
     raise UserError(
-        f"{path}: one file, and it is not one of {', '.join(dict.fromkeys(_SUFFIXES.values()))};"
-        " give the source file and the target file, or name the format (to train on text in one language:"
-        " dragoman pretrain)"
+        f"{path}: one file without pairs; give two files, source and target, or one of"
+        f" {', '.join(dict.fromkeys(_SUFFIXES.values()))} (text in one language: dragoman pretrain)"
     )
+
+
+def refuse_office(path: str) -> None:
+    """Raise an error for files of office programs, which hold no pairs."""
+    suffix = PurePath(path).suffix.lower()
+    if suffix in _SPREADSHEETS:
+        raise UserError(
+            f"{path}: spreadsheets are not read; save it as CSV in UTF-8, source and target in two columns"
+        )
+    if suffix in _OFFICE:
+        raise UserError(
+            f"{path}: a document holds no pairs; training needs a translation memory, a table or two text"
+            " files"
+        )
 
 
 def group_files(files: Sequence[str], format: str = "auto") -> tuple[SourceConfig, ...]:
@@ -90,6 +106,10 @@ def group_files(files: Sequence[str], format: str = "auto") -> tuple[SourceConfi
     if len(plain) % 2:
         names = ", ".join(plain)
         raise UserError(f"plain files come two by two, source and target; found {len(plain)}: {names}")
+    for file in plain:
+        refuse_office(file)
+    if format == "auto" and len(plain) == 2 and plain[0] == plain[1]:
+        raise UserError(f"{plain[0]}: the same file is given as source and as target")
     two_by_two = _by_name(plain) or list(zip(plain[::2], plain[1::2], strict=True))
     tables = [SourceConfig((file,)) for file in files if file not in plain]
     return (*(SourceConfig(two, format="plain") for two in two_by_two), *tables)

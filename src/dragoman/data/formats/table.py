@@ -144,7 +144,7 @@ def choose_columns(
         named = not by_number or sides is not None
         return Columns(src, tgt, header if named else None, width), line, chain(begun, rows)
     if width < 2:
-        raise UserError(f"{where}: expected at least 2 columns, found 1")
+        raise UserError(f"{where}: expected at least 2 columns, found 1 (TSV separates them by a tab)")
     if sides is None and width > 2:
         begun += islice(rows, _LOOKED_AT)
         sample = [cells for _, cells in begun if len(cells) == width]

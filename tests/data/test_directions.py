@@ -160,7 +160,7 @@ def test_a_person_chooses_a_direction() -> None:
     assert known.chosen("EN", "fr") == ("fr", "en")
     assert known.chosen("fr", "de", zero_shot=True) == ("de", "fr")
     for to, source, told in (
-        (None, None, "--to: say into which language; it translates en-de, en-fr, de-en, fr-en"),
+        (None, None, "--to: name the target language; it translates en-de, en-fr, de-en, fr-en"),
         ("it", None, "--to it: this model does not know it"),
         ("en", "it", "--from it: this model does not know it"),
         ("fr", "de", "de-fr: no pairs of this direction were trained; --zero-shot translates anyway"),

@@ -29,13 +29,13 @@ def test_about_ten_lines_say_what_is_trained(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, *SMALL)
     rows = dict(plan.rows())
     assert len(plan.rows()) <= 11
-    assert rows["data"] == "110 pairs to learn from, 10 others to validate on"
+    assert rows["data"] == "110 pairs for training, 10 others for validation"
     assert rows["cleaning"] == "nothing is left out"
     assert rows["model"].startswith("Transformer, 1 + 1 layers of width 16, ")
     assert rows["training"].startswith("about ") and " epochs), on the CPU" in rows["training"]
     assert rows["learning rate"].endswith("then falls to 0 at the end")
     assert rows["metric"].startswith("exact matches on the validation set")
-    assert rows["time"] == "3:00 for all of it"
+    assert rows["time"] == "3:00 in total"
     assert rows["output"] == str(tmp_path / "run")
 
 

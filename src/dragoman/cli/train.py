@@ -37,7 +37,7 @@ def train(
         typer.Option(metavar="en-de,de-en", help="Directions of files in several languages, or all."),
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(help="Time for all of it; the learning rate falls to 0 within it.")
+        float | None, typer.Option(help="Total time; the learning rate falls to 0 within it.")
     ] = None,
     search: Annotated[
         bool, typer.Option("--search", help="Try a few configurations first, with a fifth of the minutes.")

@@ -60,7 +60,7 @@ class Directions:
         """The direction that `--to` and `--from` select."""
         named = f"it translates {self}"
         if to is None:
-            raise UserError(f"--to: say into which language; {named}")
+            raise UserError(f"--to: name the target language; {named}")
         to, source = _meant(to, self.targets), _meant(source, self.sources)
         for option, code, known in (("--to", to, self.targets), ("--from", source, self.sources)):
             if code is not None and code not in known:

@@ -88,10 +88,10 @@ class Translate(Learning):
         notes = []
         if examples.terms is not None:
             known = len(examples.terms.lexicon.targets)
-            notes.append(f"{known:,} terms of the corpus are written beside sources")
+            notes.append(f"{known:,} terms of the corpus are added to sources")
         if (more := len(examples) - examples.real) or examples.similar is not None:
-            how = "invented ones" if examples.similar is None else "of them again beside a similar one"
-            notes.append(f"an epoch has {examples.real:,} real pairs and {more:,} {how}")
+            how = "invented ones" if examples.similar is None else "of them again with a similar pair"
+            notes.append(f"an epoch has {examples.real:,} pairs and {more:,} {how}")
         return notes
 
     def examples(self, config: RunConfig, prepared: Prepared) -> "Pairs":

@@ -23,10 +23,18 @@ _STAGES = {
     "read": "reading the corpus",
     "learn vocabulary": "learning the vocabulary",
     "encode": "splitting the text into pieces",
+    "encode valid": "splitting the validation set into pieces",
 }
 """Descriptions of the stages of data preparation on the screen."""
 _BETWEEN_STATUS = timedelta(seconds=5)
 _WITHOUT_SAMPLES = "train.samples=0 leaves the samples out"
+_MEANINGS = {
+    "perplexity": "ppl: perplexity",
+    "accuracy": "acc: correct next tokens",
+    "free_loss": "free: loss on own output",
+    "exact": "exact: % of outputs that are right",
+}
+"""Explanations of the numbers of a validation."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,7 @@ class Plain(Quiet):
         self._now = now
         self._stage = ""
         self._last_status: datetime | None = None
-        self._samples_told = False
+        self._explained = False
 
     def status(self, status: UpdateStatus) -> None:
         now = self._now()
@@ -106,9 +114,10 @@ class Plain(Quiet):
         for sample in samples:
             for name, text in _sample_rows(sample):
                 print(f"    {name}  {text}", flush=True)
-        if samples and not self._samples_told:
-            self._samples_told = True
-            print(f"    ({_WITHOUT_SAMPLES})", flush=True)
+        if not self._explained:
+            self._explained = True
+            for line in explanations(metrics, bool(samples)):
+                print(f"    {line}", flush=True)
 
     def line(self, text: str) -> None:
         print(f"{self._now():%Y-%m-%d %H:%M:%S}  {text}", flush=True)
@@ -139,6 +148,7 @@ class Terminal:
         self._task = self._bar.add_task("", total=None)
         self._numbers = Text("")
         self._live: Live | None = None
+        self._explained = False
 
     def tick(self, update: int, total: int | None) -> None:
         of = f"/{total:,}" if total else ""
@@ -161,6 +171,10 @@ class Terminal:
         for sample in samples:
             for name, text in _sample_rows(sample):
                 self.console.print(Text.assemble((f"    {name}  ", "dim"), text))  # it breaks between words
+        if not self._explained:
+            self._explained = True
+            for line in explanations(metrics, bool(samples)):
+                self.console.print(Text(f"    {line}", style="dim"))
 
     def line(self, text: str) -> None:
         self.console.print(Text(text), soft_wrap=True)
@@ -230,6 +244,12 @@ def validation_line(update: int, metrics: dict[str, float], better: bool) -> str
         f"{name} {metrics[key]:.1f}" for key, name in (NAMES | {"exact": "exact"}).items() if key in metrics
     ]
     return f"valid at {update}  {'  '.join(shown)}{'  (best)' if better else ''}"
+
+
+def explanations(metrics: dict[str, float], samples: bool) -> list[str]:
+    """What stands below the first validation line: the meaning of its numbers."""
+    told = "; ".join(meaning for name, meaning in _MEANINGS.items() if name in metrics)
+    return [*([f"({told})"] if told else []), *([f"({_WITHOUT_SAMPLES})"] if samples else [])]
 
 
 def _perplexity(status: UpdateStatus) -> str:

@@ -47,12 +47,13 @@ class Planned(Protocol):
 def summary(plan: Planned) -> Rows:
     """The summary: what is trained, on what, and for how long."""
     config = plan.config
+    of_pairs = learning_of(config).learns_from == "pairs"
     rows: list[tuple[str, str | None]] = [
         *learning_of(config).plan_rows(config),
         ("data", _data(plan)),
         *(("columns", told) for told in _columns(config)),
         ("cleaning", _cleaning(plan.prepared, plan.config)),
-        ("tokenizer", None if _reads_vectors(config) else _tokenizer(plan.prepared)),
+        ("tokenizer", None if _reads_vectors(config) else _tokenizer(plan.prepared, of_pairs)),
         ("model", _model(plan)),
         ("training", _training(plan)),
         ("processes", _processes(plan)),
@@ -99,7 +100,7 @@ def _data(plan: Planned) -> str:
     train, valid = len(plan.prepared.train), len(plan.prepared.valid)
     invented = plan.config.objective.invented
     more = f" and {invented * train:,} invented ones" if invented else ""
-    return f"{train:,} {unit}{more} to learn from, {valid:,} others to validate on"
+    return f"{train:,} {unit}{more} for training, {valid:,} others for validation"
 
 
 def _columns(config: RunConfig) -> list[str]:
@@ -121,11 +122,11 @@ def _cleaning(prepared: Corpus, config: RunConfig) -> str | None:
     return (f"left out: {told}" if told else "nothing is left out") + also
 
 
-def _tokenizer(prepared: Corpus) -> str:
+def _tokenizer(prepared: Corpus, of_pairs: bool) -> str:
     src, tgt = prepared.src_tokenizer, prepared.tgt_tokenizer
     name = _TOKENIZERS.get(src.kind, src.kind)
     if src.config.joint:
-        return f"{name}, {_pieces(src)} for both sides"
+        return f"{name}, {_pieces(src)}{' for both sides' if of_pairs else ''}"
     return f"{name}, {_pieces(src)} for the source and {tgt.size:,} for the target"
 
 
@@ -135,7 +136,7 @@ def _reads_vectors(config: RunConfig) -> bool:
 
 
 def _pieces(tokenizer: Tokenizer) -> str:
-    return f"{tokenizer.size:,} different pieces"
+    return f"{tokenizer.size:,} pieces"
 
 
 def _model(plan: Planned) -> str:
@@ -199,7 +200,7 @@ def _time(plan: Planned) -> str | None:
     if seconds is None:
         return "not known"
     if plan.config.budgeted:
-        return f"{duration(seconds)} for all of it"
+        return f"{duration(seconds)} in total"
     return f"about {duration(seconds)}{' if it runs to its end' if plan.config.train.patience else ''}"
 
 

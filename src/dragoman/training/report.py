@@ -80,7 +80,9 @@ def report_rows(
     if said is not None:
         rows.append(("search", run.config.search.summary))
         kinds = find_kinds(said.sources, said.references, said.outputs)
-        counts = ", ".join(f"{len(kind.places)} {kind.name}" for kind in kinds) or "no common kind"
+        counts = ", ".join(f"{len(kind.places)} {kind.name}" for kind in kinds) or "no common kind of mistake"
+        if metric == "exact" and not _wrong(said, metric):
+            counts = "none wrong"
         rows.append(("mistakes", f"of {len(said.sources)} translations{_wrong(said, metric)}: {counts}"))
     rows += [("advice", line) for line in advice(run.metrics, metric, run.config.train.max_minutes)]
     return [*rows, ("report", str(run.directory / REPORT))]
@@ -91,7 +93,7 @@ def _wrong(said: ValidationTranslations, metric: str) -> str:
     if metric != "exact":
         return ""
     wrong = sum(score < 100 for score in sentence_scores(said.references, said.outputs, exact=True))
-    return f", {wrong} wrong"
+    return f", {wrong} wrong" if wrong else ""
 
 
 def write_report(
@@ -152,7 +154,7 @@ def advice(records: Sequence[Mapping[str, Any]], metric: str, minutes: float | N
 
 def _data_rows(prepared: Prepared) -> list[tuple[str, str]]:
     dropped = {reason: count for reason, count in prepared.dropped.items() if count}
-    rows = [("pairs", f"{len(prepared.train):,} to learn from, {len(prepared.valid):,} to validate on")]
+    rows = [("pairs", f"{len(prepared.train):,} for training, {len(prepared.valid):,} for validation")]
     if dropped:
         share = sum(dropped.values()) / (sum(dropped.values()) + len(prepared.train))
         told = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
@@ -237,14 +239,16 @@ def _examples_part(said: ValidationTranslations | None) -> list[str]:
 
 
 def _next_part(run: Run) -> list[str]:
-    directory, train = quote(str(run.directory)), run.config.train
+    directory, train, best = quote(str(run.directory)), run.config.train, run.best
     commands = []
     next_step = learning_of(run.config).next_step
     if next_step:
         commands.append(f"{next_step.split(':')[-1].strip()} {directory}")
     if run.config.purpose == "translate":
         commands.append(f"dragoman evaluate {directory} TEST_FILES")
-    if train.max_minutes is not None:
+    if best is not None and is_perfect(best["metric"], best["value"]):
+        pass  # more training cannot improve it
+    elif train.max_minutes is not None:
         commands.append(f"dragoman resume {directory} train.max_minutes={2 * train.max_minutes:g}")
     elif train.max_updates is not None:
         commands.append(f"dragoman resume {directory} train.max_updates={2 * train.max_updates}")

@@ -8,6 +8,7 @@ from shlex import quote
 import torch
 
 from dragoman.checkpoint.files import is_disk_full
+from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError, is_out_of_memory
 from dragoman.files import explained
 from dragoman.learning import learning_of
@@ -47,12 +48,17 @@ def train_run(run: Run, display: Display, crew: Crew = ALONE, clock: Clock | Non
         log = _open_log(run, display, clock) if crew.first else NoLog()
         try:
             if run.config.counted:
-                outcome = count_run(run, run.prepared(), device, log, stop)
+                outcome, reported = count_run(run, run.prepared(), device, log, stop), False
             else:
                 outcome = _learn(run, prepared, device, log, stop, crew)
+                # The report has printed the result, so log.txt alone gets it once more.
+                reported = (
+                    run.config.train.report and isinstance(prepared, Prepared) and not outcome.exit_status
+                )
             display.close()
-            for line in closing_lines(run, outcome, log.elapsed):
-                log.say(line)
+            lines = closing_lines(run, outcome, log.elapsed)
+            for line in lines:
+                (log.note if reported and line != lines[-1] else log.say)(line)
         except UserError as error:
             log.note(f"stopped: {error}")
             raise

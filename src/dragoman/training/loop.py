@@ -7,6 +7,7 @@ the seed and the number of the update, and all of these are in the checkpoint.
 """
 
 import math
+from shlex import quote
 
 from dragoman import checkpoint
 from dragoman.config import from_dict, to_dict
@@ -57,8 +58,8 @@ class Loop:
         ended, asked = self._ended(), None
         if ended is not None and not progress.update:
             raise UserError(
-                f"train.max_minutes: {config.max_minutes:g} minutes were over before the first update; "
-                "give the run more"
+                f"train.max_minutes: {config.max_minutes:g} minutes were over before the first update; continue "
+                f"with  dragoman resume {quote(str(self.run.directory))} train.max_minutes=5"
             )
         if ended is None:
             self.keeper.check_space()

@@ -52,9 +52,8 @@ def train_run(run: Run, display: Display, crew: Crew = ALONE, clock: Clock | Non
             else:
                 outcome = _learn(run, prepared, device, log, stop, crew)
                 # The report has printed the result, so log.txt alone gets it once more.
-                reported = (
-                    run.config.train.report and isinstance(prepared, Prepared) and not outcome.exit_status
-                )
+                reports = run.config.train.report and isinstance(prepared, Prepared)
+                reported = reports and not outcome.exit_status
             display.close()
             lines = closing_lines(run, outcome, log.elapsed)
             for line in lines:

@@ -54,8 +54,8 @@ def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
         "    source     a house",
         "    reference  ein Haus",
         "    output     das [bold]Haus[/bold]",
-        "    (ppl: perplexity; acc: correct next tokens; free: loss on own output; exact: % of outputs that are"
-        " right)",
+        "    (ppl: perplexity; acc: correct next tokens; free: loss on own output; exact: % of outputs that"
+        " are right)",
         "    (train.samples=0 leaves the samples out)",
     ]
 

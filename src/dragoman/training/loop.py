@@ -58,8 +58,8 @@ class Loop:
         ended, asked = self._ended(), None
         if ended is not None and not progress.update:
             raise UserError(
-                f"train.max_minutes: {config.max_minutes:g} minutes were over before the first update; continue "
-                f"with  dragoman resume {quote(str(self.run.directory))} train.max_minutes=5"
+                f"train.max_minutes: {config.max_minutes:g} minutes were over before the first update; "
+                f"continue with  dragoman resume {quote(str(self.run.directory))} train.max_minutes=5"
             )
         if ended is None:
             self.keeper.check_space()

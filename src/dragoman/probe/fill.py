@@ -1,5 +1,5 @@
-"""Gaps in a text, filled: by networks that guess single pieces (BERT, ELMo) and by models that have learnt to
-write what is missing (T5, BART).
+"""Fill the gaps of a text: by networks that predict single pieces (BERT, ELMo), or by models that write the
+missing text (T5, BART).
 
     The <mask> sat on the mat.     one gap; <mask> or [MASK], any number of them
 """
@@ -40,7 +40,7 @@ class Filling:
 
 
 class Filler:
-    """The model of a run with all it takes to fill gaps."""
+    """The model of a run, ready to fill gaps."""
 
     def __init__(self, run: Run, which: str = "best", device: str = "auto") -> None:
         name = run.config.objective.name
@@ -71,8 +71,8 @@ class Filler:
         return [Filling(math.exp(each.log_prob), *read(self.tokenizer, parts, each.tokens)) for each in found]
 
     def source(self, text: str) -> list[int]:
-        """The ids of a text with gaps, as the model has learnt to read them: `<extra_id_0>`, `<extra_id_1>` …
-        or `<mask>` in each of them."""
+        """The ids of a text with gaps, in the form that the model was trained with: `<extra_id_0>`,
+        `<extra_id_1>` … or `<mask>` in each gap."""
         between = _encoded(self.tokenizer, GAP.split(text))
         count = len(between) - 1
         if self.guesser is not None:
@@ -95,8 +95,8 @@ def _sentinels(tokenizer: Tokenizer, count: int) -> list[int]:
 
 
 def _encoded(tokenizer: Tokenizer, parts: Sequence[str]) -> list[list[int]]:
-    """The pieces between the gaps. The space before a word belongs to the word, so that before a gap belongs
-    to what fills it; what follows a gap without a space, such as a full stop, goes on from it."""
+    """The pieces between the gaps. The space before a word is part of the word, so the space before a gap is
+    part of its filling. Text after a gap without a space, such as a full stop, continues the filling."""
     found = [tokenizer.encode(parts[0].rstrip())]
     for part in parts[1:]:
         text = part.rstrip() if part is not parts[-1] else part
@@ -116,7 +116,7 @@ def _joined(between: Sequence[Sequence[int]], gaps: Sequence[Sequence[int]]) -> 
 
 
 def _guessed(guesser: Guesser, parts: Sequence[str], count: int) -> list[Filling]:
-    """Gap by gap from the left, with the best so far: a beam over gaps."""
+    """Beam search over the gaps, from left to right."""
     tokenizer = guesser.tokenizer
     between = _encoded(tokenizer, parts)
     row = _joined(between, [[guesser.blank]] * (len(parts) - 1))
@@ -160,7 +160,7 @@ def _spans(tokenizer: Tokenizer, parts: Sequence[str], tokens: Sequence[int]) ->
 
 
 def _whole(tokenizer: Tokenizer, parts: Sequence[str], tokens: Sequence[int]) -> tuple[tuple[str, ...], str]:
-    """The text as it was written, and what stands in its gaps where the rest is as it was."""
+    """The whole text, and the text in its gaps if the rest is unchanged."""
     text = tokenizer.decode(tokens)
     kept = [re.escape(tokenizer.decode(tokenizer.encode(part)).strip()) for part in parts]
     found = re.fullmatch(r"\s*(.*?)\s*".join(kept), text.strip())

@@ -1,7 +1,7 @@
-"""What could stand at one place of a text, for networks that read both sides of it.
+"""Predictions for one position of a text, by networks that read both sides of it.
 
-BERT    the place is hidden by <mask>, and the network guesses it
-ELMo    p(piece | left) and p(piece | right), multiplied and normalised: it never reads the place itself
+BERT    the position is replaced by <mask>, and the network predicts it
+ELMo    p(piece | left) and p(piece | right), multiplied and normalised: neither reads the position itself
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Guesser(Protocol):
     """The id of an unknown position: the mask."""
 
     def guess(self, rows: Sequence[Sequence[int]], places: Sequence[int]) -> Float[Tensor, "N V"]:
-        """log p of every piece at one place of each row. Rows are as long as each other and have no marks."""
+        """log p of every piece at one position of each row. Rows have equal lengths and no <s> or </s>."""
         ...
 
 
@@ -68,7 +68,7 @@ class MaskedGuesser(_Guesser):
 
     @torch.inference_mode()
     def layers(self, row: Sequence[int], place: int) -> Float[Tensor, "L V"]:
-        """log p at one place, hidden, if the network ended after each layer, the embedding first."""
+        """log p at one masked position if the network ended after each layer, starting with the embedding."""
         ids = self._ids([row])
         ids[0, place + 1] = self.blank
         found = self.network.read_layers(ids, torch.ones_like(ids, dtype=torch.bool), torch.zeros_like(ids))
@@ -82,7 +82,7 @@ class BothWaysGuesser(_Guesser):
     def sides(
         self, rows: Sequence[Sequence[int]], places: Sequence[int]
     ) -> tuple[Float[Tensor, "N V"], Float[Tensor, "N V"]]:
-        """log p of every piece from what stands before the place, and from what stands after it."""
+        """log p of every piece given the left context, and given the right context."""
         ids = self._ids(rows)
         numbers = torch.arange(len(rows), device=self.device)
         at = torch.tensor(places, device=self.device) + 1

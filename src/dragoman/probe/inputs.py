@@ -1,8 +1,8 @@
-"""What an attention reads, and what that was made of: embeddings, positions, the layers before.
+"""The inputs of an attention layer and their parts: embeddings, positions, preceding layers.
 
     embedding ─ + position ─ [ layers before ] ─▶ x ─▶ q, k, v
 
-Caught by hooks while one pair is read.
+Recorded by hooks during one forward pass.
 """
 
 from collections.abc import Sequence

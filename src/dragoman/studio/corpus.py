@@ -1,5 +1,5 @@
-"""What the *Data* view asks for: the validation set, or a test set, with the model's translations and their
-scores, and the training pairs that are most like a sentence."""
+"""Data of the *Data* view: the validation or test set with the model's translations and their scores, and the
+training pairs that are most similar to a sentence."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -65,8 +65,8 @@ def _test_pairs(subject: Subject, files: Sequence[str]) -> list[tuple[str, str]]
 
 
 class Nearest:
-    """The training pairs of a run whose sources share most with a sentence: the share of their pieces in
-    common, each weighted by how rare it is."""
+    """The training pairs of a run with the most similar sources: the share of common pieces, weighted by
+    rarity."""
 
     def __init__(self, run: Run) -> None:
         found = run.prepared()
@@ -76,8 +76,8 @@ class Nearest:
 
     @cached_property
     def _index(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The distinct pieces of all sources in one row, where each source begins in it, the weight of each
-        piece, and that of each source."""
+        """The distinct pieces of all sources in one array, the offset of each source in it, the weight of
+        each piece, and the weight of each source."""
         sets = [np.unique(self._store.src(place)) for place in self._numbers]
         pieces = np.concatenate(sets).astype(np.int64)
         begins = np.cumsum([0, *(len(own) for own in sets[:-1])])
@@ -104,6 +104,6 @@ class Nearest:
 
 
 def _spread(there: int, wanted: int) -> list[int]:
-    """Numbers from all over, as many as are wanted and there."""
+    """At most `wanted` indices, evenly spaced."""
     count = min(there, wanted)
     return np.linspace(0, there - 1, count).round().astype(int).tolist() if count else []

@@ -1,5 +1,5 @@
-"""What the *Read* view asks for: how a text is read by a network that reads, filled by one that fills gaps,
-or found probable by one that goes on."""
+"""Data of the *Read* view: attention and predictions of encoders, fillings of gaps, and probabilities of
+language models."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Reading:
 
 
 def read(of: Subject | Reading, text: str) -> dict[str, Any]:
-    """Every piece with its probability, or what a fine-tuned network says and why."""
+    """Every piece with its probability, or the prediction of a fine-tuned network with attributions."""
     if isinstance(of, Subject):
         return _read_on(of, text)
     check_text(text, of.reader.tokenizer)

@@ -1,8 +1,8 @@
 """A model that writes, at one of the checkpoints of its run.
 
-A run on pairs translates. A run on text that is causal goes on from a prompt: its source is empty, and the
-prompt stands at the beginning of what it writes. One that has learnt to fill gaps (T5, BART) reads a text
-with gaps and writes what is missing.
+A run on pairs translates. A causal language model continues a prompt: its source is empty, and its output
+starts with the prompt. A model trained to fill gaps (T5, BART) reads a text with gaps and writes the missing
+parts.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ class Subject:
         return plain.plain(beam=beam, n_best=min(n_best, beam), alpha=alpha, record=record, shortlist=False)
 
     def draws(self, count: int, temperature: float, top_k: int, top_p: float, seed: int) -> SampleSearch:
-        """Samples in the place of a beam."""
+        """Sampling instead of beam search."""
         return self.translator.search.converted(
             SampleSearch,
             n_best=count,
@@ -66,11 +66,11 @@ class Subject:
         )
 
     def beginning(self, text: str) -> list[int]:
-        """The pieces of a text that a translation is to begin with."""
+        """The pieces of a forced prefix."""
         return list(constraints_for(self.tokenizers[1], prefix=text).head)
 
     def search(self, text: str, settings: SearchConfig, head: Sequence[int] = ()) -> list[Hypothesis]:
-        """The best translations, or lines that go on from `text`; `head` are pieces they begin with."""
+        """The best translations, or continuations of `text`; `head` is a forced prefix."""
         source = self.source(text)
         self.check(head)
         if self.generator is not None and not head:
@@ -96,7 +96,7 @@ class Subject:
         )
 
     def check(self, target: Sequence[int]) -> None:
-        """Pieces that a browser has sent."""
+        """Pieces sent by a browser."""
         tokenizer = self.tokenizers[1]
         if len(target) > MOST_WRITTEN:
             raise UserError(f"target: at most {MOST_WRITTEN} pieces, found {len(target)}")

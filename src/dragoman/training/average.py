@@ -1,7 +1,7 @@
-"""The mean of several checkpoints of a run as a further one (Vaswani et al. 2017, section 6.1).
+"""Checkpoint averaging (Vaswani et al. 2017, section 6.1).
 
-It stands beside those of training under a name of its own, and whatever opens a checkpoint opens it. Training
-never goes on from it: it has no optimizer's state.
+The average is stored as another checkpoint of the run. Every command can open it. Training cannot resume from
+it, because it has no optimizer state.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,8 +70,8 @@ def _refuse_too_few(run: Run, count: int, found: int, which: str) -> None:
 
 
 def average_run(run: Run, names: Sequence[str], name: str, device: str = "auto") -> Averaged:
-    """Write the mean of the checkpoints `names` as the checkpoint `name`, and make it the best of the run
-    where it is better on the validation set."""
+    """Write the mean of the checkpoints `names` as the checkpoint `name`. If it is better on the validation
+    set, it becomes the best of the run."""
     if run.config.counted:
         raise UserError(f"{run.directory}: its model is fitted by counting; there is nothing to average")
     with run.locked():

@@ -1,7 +1,7 @@
-"""What comes after the last update: the search is tuned on the validation set, and a report is written.
+"""After the last update: tune the search on the validation set, and write the report.
 
-Both are for people who use the best checkpoint; neither changes a weight. A run that is killed here does it
-again when it is resumed, and one that has done it leaves it as it is.
+Neither changes a weight. A run that is killed here repeats this step when it is resumed; a run that has
+completed it does not.
 """
 
 import json
@@ -113,8 +113,8 @@ class Finish:
         )
 
     def _watch(self, beams: Sequence[int], sentences: int, deadline: float) -> Callable[[int, int], None]:
-        """Stops when the time is over, or will be over before the next beam is done: that takes as much
-        longer as it is wider."""
+        """Stops when the time is over, or would be before the next beam size is done. The time of a beam is
+        taken to be proportional to its size."""
         clock, began = self.log.clock, [self.log.clock.seconds()]
 
         def watch(done: int, of: int) -> None:
@@ -136,8 +136,8 @@ class Finish:
         return max(0.0, min(TUNING * self.budget.total, self.budget.left - 1.0))
 
     def _sentences(self, seconds: float) -> int:
-        """So many that all beams can be tried in this time. A validation, which is timed, also computes
-        losses of the same sentences: half of its time is taken for the greedy search."""
+        """The number of sentences for which all beam sizes can be tried in this time. It follows from the
+        time of a validation, half of which is taken to be greedy search; the other half computes losses."""
         translated = min(self.run.config.train.validate_sentences, len(self.corpus.valid))
         if not translated or not self.validation_seconds:
             return _FEWEST_SENTENCES

@@ -1,7 +1,7 @@
-"""Experiment trackers: the numbers of metrics.jsonl, told to MLflow, Weights & Biases or trackio as well.
+"""Experiment trackers: the numbers of metrics.jsonl are also sent to MLflow, Weights & Biases or trackio.
 
 A tracker is a `ScalarWriter` (`log.py`), as TensorBoard is. None of them is a dependency. They see the
-configuration and numbers, no text. One that fails is left out with a warning; the run goes on.
+configuration and numbers, no text. One that fails is disabled with a warning; training continues.
 """
 
 import importlib
@@ -52,7 +52,7 @@ _TRACKERS: dict[str, tuple[Callable[[], Any], _Writer]] = {
 
 
 class Careful:
-    """Several writers. One that raises an exception is left out from then on."""
+    """Several writers. One that raises an exception is not used again."""
 
     def __init__(self, writers: Sequence[ScalarWriter], warn: Callable[[str], None]) -> None:
         self._writers, self._warn = list(writers), warn
@@ -67,7 +67,7 @@ class Careful:
         for writer in list(self._writers):
             try:
                 act(writer)
-            except Exception as error:  # of somebody else's code, somebody else's server
+            except Exception as error:  # from a tracker's own code or server
                 self._writers.remove(writer)
                 self._warn(f"train.tracker: {type(error).__name__}: {error}; the run goes on without it")
 

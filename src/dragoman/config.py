@@ -23,8 +23,7 @@ _LONGEST_NAME = 60
 
 
 def check_counts(config: object, *names: str, most: int | None = None) -> None:
-    """These fields are whole numbers of at least 1 and, if so said, of no more than `most`, where they are
-    set."""
+    """These fields are None or whole numbers from 1 to `most`."""
     for name in names:
         value = getattr(config, name)
         if value is not None and value < 1:
@@ -34,22 +33,21 @@ def check_counts(config: object, *names: str, most: int | None = None) -> None:
 
 
 MOST_LAYERS, WIDEST, MOST_PLACES = 1000, 1 << 18, 1 << 20
-"""Limits of a model's sizes: far beyond any that is in use, and far below what no machine could hold or count
-to. A file that says more is damaged or hostile."""
+"""Limits of a model's sizes: far above those of real models, and far below those that exhaust a
+machine. A file with larger values is damaged or hostile."""
 
 
 def check_sizes(
     config: object, depths: Sequence[str] = (), widths: Sequence[str] = (), places: Sequence[str] = ()
 ) -> None:
-    """The sizes of a model: how many layers it has, how wide they are, and how many places, labels and the
-    like its tables are for."""
+    """Check the sizes of a model: numbers of layers, widths, and sizes of tables (positions, labels)."""
     check_counts(config, *depths, most=MOST_LAYERS)
     check_counts(config, *widths, most=WIDEST)
     check_counts(config, *places, most=MOST_PLACES)
 
 
 def check_shares(config: object, *names: str) -> None:
-    """These fields are shares that leave something: dropouts and the like."""
+    """These fields are shares from 0 up to 1, 1 excluded, such as dropout."""
     for name in names:
         if not 0 <= getattr(config, name) < 1:
             raise UserError(f"{name}: expected a share from 0 up to 1, found {getattr(config, name)}")
@@ -65,7 +63,7 @@ def check_heads(config: Any) -> None:
 
 
 def check_not_negative(config: object, *names: str, most: float = math.inf) -> None:
-    """These fields are finite numbers of 0 or more and, if so said, of no more than `most`."""
+    """These fields are finite numbers from 0 to `most`."""
     for name in names:
         value = getattr(config, name)
         if not 0 <= value < math.inf:
@@ -104,8 +102,8 @@ def naming(where: str) -> Iterator[None]:
 
 
 def check_given(cls: type, data: Mapping[Any, Any], where: str = "") -> None:
-    """Check names and types of the fields that are given; not what is missing, nor what goes together.
-    So mistakes are found before the rest of a configuration is chosen."""
+    """Check names and types of the given fields, but not missing fields or combinations. This finds mistakes
+    before the rest of a configuration is chosen."""
     variant = getattr(cls, "variant", None)
     if variant is not None:
         with naming(where):
@@ -131,7 +129,7 @@ def _known_fields(cls: type, data: Mapping[Any, Any], where: str) -> dict[str, "
 
 
 def _dataclass_of(hint: Any) -> type | None:
-    """The dataclass that a hint names, also beside None."""
+    """The dataclass in a type hint, optional or not."""
     for option in (hint, *typing.get_args(hint)):
         if isinstance(option, type) and dataclasses.is_dataclass(option):
             return option
@@ -139,8 +137,8 @@ def _dataclass_of(hint: Any) -> type | None:
 
 
 LEFT_OUT = {"left_out": True}
-"""Metadata of a field that is not written while it has its default: what was written before the field was
-there stays the same, byte for byte."""
+"""Metadata of a field that is not written if it has its default, so that files written before the field
+existed stay the same, byte for byte."""
 
 
 def to_dict(config: object) -> dict[str, Any]:

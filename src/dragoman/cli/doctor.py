@@ -131,7 +131,7 @@ def _directory(place: Path) -> dict[str, Any]:
 
 
 def _open_files() -> dict[str, int | None]:
-    """The limits of this process; None: no limit, or a system that does not say."""
+    """The limits of this process; None: no limit, or not known on this system."""
     if sys.platform == "win32":
         return {"soft": None, "hard": None}
     import resource

@@ -1,4 +1,4 @@
-"""`dragoman fill`: what belongs in the gaps of a text."""
+"""`dragoman fill`: fill the gaps of a text."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +26,7 @@ def fill(
 ) -> None:
     """Fill the gaps (<mask>) of a text with a pre-trained model.
 
-    Prints, for each text, the most probable fillings: probability, what stands in the gaps, whole text. BERT
+    Prints the most probable fillings of each text: probability, words in the gaps, whole text. BERT
     and ELMo put one piece into each gap, T5 and BART any number of them.
     """
     import json

@@ -1,5 +1,5 @@
-"""`dragoman finetune`: from a pre-trained run, or from nothing, to one that says something about text, images
-or series."""
+"""`dragoman finetune`: fine-tune a pre-trained run, or train a new one, for predictions about text, images or
+series."""
 
 from pathlib import Path
 from typing import Annotated

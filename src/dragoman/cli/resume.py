@@ -1,4 +1,4 @@
-"""`dragoman resume`: go on with a run that was stopped."""
+"""`dragoman resume`: continue a run that was stopped."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Linear layers, how they begin, and how their products are computed: `kernel_choice.LINEAR` has the list.
+"""Linear layers, their initialisation, and their kernels (listed in `kernel_choice.LINEAR`).
 
 `quantize` makes int8 a property of the modules of a model. Their parameters stay as they are: they are saved,
 copied and moved as before, and the int8 form follows them.
@@ -39,7 +39,7 @@ class Multiplies(nn.Module):
 
 
 def _state(weight: Tensor) -> tuple[int, int | None]:
-    """It changes with the weight: writing raises the version, replacing moves the address."""
+    """Identifies the content of the weight: writing raises the version, replacing changes the address."""
     return weight.data_ptr(), None if weight.is_inference() else weight._version
 
 
@@ -88,7 +88,7 @@ class SelectedRows:
 
 
 def xavier_linear(in_dim: int, out_dims: Sequence[int], bias: bool = True, first_gain: float = 1.0) -> Linear:
-    """One linear layer that holds several side by side, each initialised as if it were alone.
+    """Several linear layers in one, each initialised as if it were separate.
 
     Uniform in ±√(6 / (in + out)) (Glorot & Bengio 2010), the first one times `first_gain`; biases are zero.
     """

@@ -1,9 +1,9 @@
-"""One pair on its way through a whole model: what every part of it gives out, in the order in which they run.
+"""One pair passing through a model: the output of every part, in the order of computation.
 
     embedding ─ positions ─ [ norm ─ attention ─ + ─ norm ─ feed-forward ─ + ] × layers ─ norm ─ logits
     embedding ─ cells of a recurrent encoder ─ one vector ─ first state ─ context ─ cells ─ readout ─ logits
 
-Caught by hooks. Only the gates of recurrent cells are computed again, because kernels do not return them. A
+Recorded by hooks. Only the gates of recurrent cells are computed again, because kernels do not return them. A
 part that runs once a position is one stage.
 """
 

@@ -51,7 +51,7 @@ def train(
     `"model.num_layers=4"`, or a mapping of dotted names. `minutes` is a budget for all of it: the learning
     rate falls to 0 within it. With `search`, a share of it goes to a contest between a few configurations.
     `half` trains a second run on half of the data, with a third of the time, to see what more would bring.
-    A run that exists with the same configuration goes on where it stopped.
+    An existing run with the same configuration is resumed.
     """
     run = plan_and_train(
         sources,
@@ -82,8 +82,8 @@ def plan_and_train(
     half: bool = False,
     clock: Clock | None = None,
 ) -> Run | None:
-    """As one of several processes too, if torchrun has started them: the first one plans. A dry run has no
-    run in the end. `verbose`: with the reasons of every choice. `clock` began with the command."""
+    """Plan and train a run; with torchrun, the first process plans. A dry run returns None. `verbose` prints
+    the reasons of every choice. `clock` started with the command."""
     clock = clock or Clock()
     if minutes is not None and not minutes > 0:
         raise UserError(

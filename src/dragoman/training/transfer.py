@@ -1,4 +1,4 @@
-"""How a pre-trained network is trained further: which parameters learn, and how fast.
+"""Fine-tuning of a pre-trained network: which parameters are trained, and at which learning rate.
 
     freeze            embeddings and lowest layers, or parameters by name, stay bit for bit as they are
     layer_decay       the rate of a stage is that of the one above it times this: with ξ for stages 0 … S−1,
@@ -109,14 +109,14 @@ class Transfer:
 
     @property
     def told(self) -> str | None:
-        """A line for the log, where not all parameters learn."""
+        """A line for the log if some parameters are not trained."""
         trained, whole = self.num_trained, sum(p.numel() for p in self.model.parameters())
         if trained == whole:
             return None
         return f"{trained:,} of {whole:,} parameters are trained ({trained / whole:.1%})"
 
     def rest(self, update: int) -> None:
-        """Stages whose time has not come forget their gradients, so that no optimizer touches them."""
+        """Clear the gradients of stages that are still frozen, so that no optimizer changes them."""
         count = awake(len(self.stages), self.config.unfreeze_every, update)
         asleep = list(self.stages.values())[: len(self.stages) - count]
         if asleep:

@@ -1,9 +1,9 @@
-"""One update: the gradient of the summed loss, divided once by all its target tokens, and a step with it.
+"""One update: the gradient of the summed loss, divided by the number of target tokens, and an optimizer step.
 
     host     launch 7 ─▶ launch 8 ─▶ numbers of 7 ─▶ launch 9 ─▶ …
     device            7 7 7 7 7 7 7 7 8 8 8 8 8 8 8 8 9 9 9 …
 
-A GPU decides by itself whether an update is fit to be taken, so that the host may be one ahead of it.
+The GPU decides whether to apply an update, so the host can run one update ahead.
 """
 
 import math
@@ -33,7 +33,7 @@ class Learnt:
 
 
 class Late:
-    """The same of an update that the device may still be at: who asks for a number waits for it."""
+    """The same for an update that may still be running on the device; reading a number waits for it."""
 
     def __init__(self, numbers: Float[Tensor, "3"], tokens: int) -> None:
         self.tokens = tokens
@@ -67,8 +67,8 @@ class Late:
 
 
 def learn(training: Training, data: UpdateBatch) -> Learnt | Late:
-    """One update, over the batches of all processes. Where the loss or the gradient is not finite, nothing is
-    changed."""
+    """One update, over the batches of all processes. If the loss or the gradient is not finite, nothing
+    changes."""
     config, update = training.config, training.progress.update
     training.optimizer.zero_grad(set_to_none=training.recorder is None or training.recorder.anew)
     loss_sum = torch.zeros((), device=training.device)
@@ -107,8 +107,8 @@ def learn(training: Training, data: UpdateBatch) -> Learnt | Late:
 def _step_on_device(
     training: Training, norm: Float[Tensor, ""], loss: Float[Tensor, ""], nll: Float[Tensor, ""], tokens: int
 ) -> Late:
-    """Division, clipping and the decision about the step without the host: fused optimizers divide gradients
-    by `grad_scale`, and leave everything as it is where `found_inf` is 1."""
+    """Division, clipping and the decision about the step, all on the device: fused optimizers divide
+    gradients by `grad_scale`, and change nothing if `found_inf` is 1."""
     numbers = torch.stack([loss, nll, norm / tokens])
     clip, optimizer = training.config.train.clip, training.optimizer
     finite = numbers.isfinite().all()

@@ -1,4 +1,4 @@
-"""A word aligner that learns from parallel text alone: a translation table and a liking for the diagonal.
+"""A word aligner that learns from parallel text alone: a translation table and a preference for the diagonal.
 
 The model of «A Simple, Fast, and Effective Reparameterization of IBM Model 2» (Dyer et al. 2013): word j of m
 generated words comes from word i of n given ones, or from none, with

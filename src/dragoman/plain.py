@@ -78,7 +78,7 @@ def parse_yaml(text: str | bytes) -> Any:
     except (yaml.YAMLError, UserError):
         raise
     except (ValueError, KeyError, AttributeError, TypeError, OverflowError):  # PyYAML's own, of odd values
-        raise yaml.YAMLError("a value cannot be read as what it is said to be") from None
+        raise yaml.YAMLError("a value does not match its YAML tag") from None
     _refuse_deep(found)
     return found
 

@@ -126,7 +126,7 @@ def test_it_says_where_the_run_goes_on(root: Path) -> None:
     done = verify(run)
     assert "0000020/optim.safetensors: damaged" in done.output
     before = sorted(path.name for path in (run / "checkpoints").iterdir())[-2]
-    assert f"the run goes on from {before}:  dragoman resume {shlex.quote(str(run))}" in done.output
+    assert f"the run resumes from {before}:  dragoman resume {shlex.quote(str(run))}" in done.output
     assert CliRunner().invoke(app, ["resume", str(run), "-q"]).exit_code == 0
     assert verify(run).exit_code == 0
 

@@ -141,7 +141,7 @@ def test_a_run_learns_its_list_once(run: Run, unseen: list[str]) -> None:
     content = path.read_bytes()
     for damaged in (content[:-1], content.replace(b"\t", b" ", 1), b"", content.replace(b"1", b"2", 1)):
         path.write_bytes(damaged)
-        with pytest.raises(UserError, match=r"shortlist.txt: damaged.*learnt anew"):
+        with pytest.raises(UserError, match=r"shortlist.txt: damaged.*computed again"):
             Run.open(run.directory).shortlist()
     path.write_bytes(content)
     with pytest.raises(UserError, match="damaged, or of other data"):

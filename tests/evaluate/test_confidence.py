@@ -83,7 +83,7 @@ def test_too_few_sentences_and_damaged_numbers_are_refused(calibration: Calibrat
     whole = path.read_bytes()
     for damaged in (b"{", b"[]", whole.replace(b'"sentences": 600', b'"sentences": 601')):
         path.write_bytes(damaged)
-        with pytest.raises(UserError, match=r"confidence\.json: damaged; remove it, and it is made anew"):
+        with pytest.raises(UserError, match=r"confidence\.json: damaged; remove it, and it is computed"):
             read_calibration(path, "1")
     with pytest.raises(UserError, match="calibration: damaged"):
         replace(calibration, weights=(1.0,))

@@ -112,8 +112,8 @@ def test_a_model_in_parts_is_saved_whole(crew_runs: Path) -> None:
 
 def test_the_log_says_that_another_number_goes_on(crew_runs: Path) -> None:
     log = (crew_runs / "changed" / "log.txt").read_text()
-    assert "the run goes on, but not bit for bit as before: processes 2 → 1" in log
-    assert "the run goes on, but not bit for bit as before: processes 1 → 2" in log
+    assert "training continues, but not bit for bit as before: processes 2 → 1" in log
+    assert "training continues, but not bit for bit as before: processes 1 → 2" in log
     assert (
         "train.accumulate 4 is no multiple of the 3 processes"
         in (crew_runs / "three" / "log.txt").read_text()

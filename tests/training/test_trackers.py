@@ -83,7 +83,7 @@ def test_a_tracker_that_fails_does_not_stop_the_run(
     run = make_run("train.tracker=wandb", *FEW)
     assert run.last == "0000004" and len(module.of("log")) == 1
     told = (run.directory / "log.txt").read_text("utf-8")
-    assert told.count("train.tracker: ConnectionError: no server; the run goes on without it") == 1
+    assert told.count("train.tracker: ConnectionError: no server; training continues without it") == 1
 
 
 def test_one_that_is_missing_or_cannot_begin_is_named(

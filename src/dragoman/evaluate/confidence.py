@@ -91,13 +91,13 @@ def read_calibration(path: Path, checkpoint: str) -> Calibration | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise UserError(f"{path}: damaged; remove it, and it is made anew") from None
+        raise UserError(f"{path}: damaged; remove it, and it is computed again") from None
     if own != checkpoint:
         return None
     try:
         return from_dict(Calibration, stored, str(path))
     except UserError as error:
-        raise UserError(f"{error}; remove it, and it is made anew") from None
+        raise UserError(f"{error}; remove it, and it is computed again") from None
 
 
 @dataclass(frozen=True)

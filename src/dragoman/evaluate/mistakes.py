@@ -38,7 +38,7 @@ def find_kinds(
     """The kinds of errors that occur. A translation may have several."""
     check_same_count(outputs, references)
     rules: list[tuple[str, str, Callable[[str, str, str], bool]]] = [
-        ("empty", "nothing is said, where the reference says something", _is_empty),
+        ("empty", "the output is empty and the reference is not", _is_empty),
         ("copied", "the source is repeated, where the reference differs from it", _is_copy),
         ("repeated", f"the same words come {_REPEATS} times in a row, not so in the reference", _repeats),
         ("too short", f"less than {SHORT:g} times as long as the reference", _is_short),

@@ -137,7 +137,7 @@ def usual_objective(name: str) -> str:
     objective = PRESETS[name].objective
     if objective is None:
         raise UserError(
-            f"--model: '{name}' has no objective of its own; choose one with  objective.name=causal, spans "
+            f"--model: '{name}' has no default objective; choose one with  objective.name=causal, spans "
             "or denoise"
         )
     return objective

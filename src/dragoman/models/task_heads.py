@@ -123,7 +123,7 @@ class Pooled(Head):
         how = network.abilities.pooling if config.pooling == "auto" else config.pooling
         own = getattr(network, "pool", None)
         if how == "pooler" and own is None:
-            raise UserError("task.pooling: this model has no pooler of its own; choose another one")
+            raise UserError("task.pooling: this model has no pooler; choose another one")
         if how == "pooler" and self.lstm is not None:
             raise UserError("task.pooling: the pooler knows nothing of task.recurrent; choose mean or concat")
         self.how: Pooling = how

@@ -34,7 +34,7 @@ def guesser_of(network: Network, tokenizer: Tokenizer) -> Guesser:
         return MaskedGuesser(network, tokenizer)
     if network.abilities.reads_both_ways:
         return BothWaysGuesser(network, tokenizer)
-    raise UserError("this model does not guess what stands in the middle of a text")
+    raise UserError("this model cannot predict a piece from both sides")
 
 
 class _Guesser:

@@ -120,7 +120,7 @@ async def _streamed(
     models: Models, model: Model, prompts: Sequence[str], how: Write, head: dict[str, Any], echo: bool
 ) -> Response:
     if len(prompts) > 1 or how.count > 1:
-        raise Refusal(400, "stream: one continuation of one prompt can be told part by part")
+        raise Refusal(400, "stream: only one continuation of one prompt can be streamed")
     shown = [prompts[0]] if echo else []
 
     def event(part: str | Continuation) -> str:

@@ -35,7 +35,7 @@ class TranslateRequest(Closed):
         bool | None,
         Field(
             description="Without it, what the memory has word for word is answered from it. `true`: and "
-            "similar sentences are told; `false`: the model is always asked."
+            "similar sentences are returned; `false`: the memory is not used."
         ),
     ] = None
     glossary: Annotated[

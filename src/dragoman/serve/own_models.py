@@ -149,7 +149,7 @@ def router_of(models: Models) -> APIRouter:
             found = await models.ask(model, asked.prompts, how)
             return Continuations(model=model.name, continuations=found)
         if len(asked.prompts) > 1 or asked.count > 1:
-            raise Refusal(400, "stream: one continuation of one prompt can be told part by part")
+            raise Refusal(400, "stream: only one continuation of one prompt can be streamed")
 
         def event(part: str | Continuation) -> str:
             if isinstance(part, str):

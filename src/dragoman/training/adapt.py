@@ -95,7 +95,7 @@ def pairs_to_rehearse(run: Run) -> Prepared:
     """The run's own data."""
     if run.config.data.imported is not None or run.config.data.text:
         raise UserError(
-            f"{run.directory}: it has no pairs of its own to rehearse; train it further with "
+            f"{run.directory}: it has no pairs to rehearse; train it further with "
             f"dragoman train FILES start={run.directory}, on the memory and on other pairs together"
         )
     if run.config.data.context is not None:

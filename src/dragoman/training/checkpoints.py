@@ -37,7 +37,7 @@ class Keeper:
         elif name is not None:
             changed = self.training.restore(checkpoint.load(self.root / name))
             if changed:
-                self.log.warn(f"the run goes on, but not bit for bit as before: {', '.join(changed)}")
+                self.log.warn(f"training continues, but not bit for bit as before: {', '.join(changed)}")
         self.log.cut_metrics(self.training.progress.metrics_bytes)
         if not self.crew.decide(self._restore_best):
             self.training.progress.best, self.training.progress.stale = None, 0
@@ -62,7 +62,7 @@ class Keeper:
         try:
             checkpoint.verify(self.root / best.name)
         except checkpoint.Damaged as error:
-            self.log.warn(f"{error}; the best checkpoint is lost and will be chosen anew")
+            self.log.warn(f"{error}; the best checkpoint is lost and will be chosen again")
             self.run.forget_best()
             return False
         write_best(self.run.directory, to_dict(best))

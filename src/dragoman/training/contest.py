@@ -79,7 +79,7 @@ class Running:
             run = Run.open(self.directory / name)
             result = self._train(run, here.seconds)
             if isinstance(result, Outcome):
-                self.display.line(f"the contest goes on with:  dragoman resume {self.out}")
+                self.display.line(f"continue the contest with:  dragoman resume {self.out}")
                 return run
             here = replace(here, results=(*here.results, result))
             self._keep(rounds=(*self.contest.rounds[:number], here))
@@ -130,7 +130,7 @@ class Running:
             write_reasons(temporary, self.contest.reasons, self.contest.speed)
 
         name = winner.directory.name
-        self.display.line(f"{name} wins the contest and goes on for the time that is left")
+        self.display.line(f"{name} wins the contest and trains for the remaining time")
         return Run.create_with(self.out, config, winner.fingerprint, fill)
 
 

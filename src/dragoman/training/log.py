@@ -56,7 +56,7 @@ class Log:
         found = self.metrics_path.stat().st_size
         if found < length:
             self.warn(
-                f"{self.metrics_path}: {length - found} bytes are missing; the run goes on without them"
+                f"{self.metrics_path}: {length - found} bytes are missing; training continues without them"
             )
         elif found > length:
             self._metrics.truncate(length)

@@ -306,8 +306,7 @@ class Loop:
         if loss > of_frequencies - _STANDSTILL:
             self._warned = True
             self.log.warn(
-                f"after {update} updates the loss on the validation set is {loss:.2f}, where knowing how "
-                f"frequent pieces are, and nothing else, gives {of_frequencies:.2f}: if it stays "
-                "there, begin anew with another optim.rate, a longer schedule.warmup, less dropout or, of a "
-                "Transformer, model.norm=pre"
+                f"after {update} updates the loss on the validation set is {loss:.2f}; token frequencies alone "
+                f"give {of_frequencies:.2f}. If it stays there, start a new run with another optim.rate, a "
+                "longer schedule.warmup, less dropout or, for a Transformer, model.norm=pre"
             )

@@ -182,7 +182,7 @@ def _stopped_by(
         free = f" ({shutil.disk_usage(run.directory).free:,} bytes are free)"
     return UserError(
         f"{error.filename or run.directory}: {error.strerror or error}{free}; training stops, the last "
-        f"checkpoint is {last}: go on with  dragoman resume {quote(str(run.directory))}"
+        f"checkpoint is {last}: continue with  dragoman resume {quote(str(run.directory))}"
     )
 
 

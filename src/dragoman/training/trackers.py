@@ -69,7 +69,7 @@ class Careful:
                 act(writer)
             except Exception as error:  # from a tracker's own code or server
                 self._writers.remove(writer)
-                self._warn(f"train.tracker: {type(error).__name__}: {error}; the run goes on without it")
+                self._warn(f"train.tracker: {type(error).__name__}: {error}; training continues without it")
 
 
 def open_tracker(config: RunConfig, name: str) -> ScalarWriter:

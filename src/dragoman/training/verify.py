@@ -105,7 +105,7 @@ def _members(path: Path) -> Iterable[Path]:
 def _check(path: Path, kind: str) -> VerifyReport:
     odd = [entry for entry in sorted(path.rglob("*")) if not is_plain(entry)]
     if odd:
-        cure = "put the file back from a copy, or make the directory anew"
+        cure = "restore the file from a copy, or create the directory again"
         faults = [Fault(f"{entry}: not a file but {_type_of(entry)}", cure) for entry in odd]
         return VerifyReport(path, kind, faults=faults)
     if kind == RUN:

@@ -99,8 +99,8 @@ def _cure(run: Path, name: str, last: str | None, numbered: bool) -> str:
     if not numbered:
         return f"make it again with  dragoman average {run} --name {name}"
     if int(name) > int(last):
-        return f"the run goes on from {last}:  dragoman resume {quote(str(run))}"
-    return f"{last} is newer and whole, and the run goes on from there; remove {run / CHECKPOINTS / name}"
+        return f"the run resumes from {last}:  dragoman resume {quote(str(run))}"
+    return f"{last} is newer and whole, and the run resumes from there; remove {run / CHECKPOINTS / name}"
 
 
 def _verify_best(report: VerifyReport, whole: list[str]) -> None:
@@ -148,7 +148,7 @@ def _verify_further(report: VerifyReport, run: Run | None) -> None:
             Shortlist.read(directory / SHORTLIST, run.fingerprint)
             report.count([directory / SHORTLIST])
         except UserError as error:
-            report.faults.append(Fault(str(error), "remove it; it is learnt again when it is asked for"))
+            report.faults.append(Fault(str(error), "remove it; it is computed again when needed"))
     try:
         read_records(directory / _METRICS)
     except UserError as error:

@@ -87,7 +87,7 @@ class Shortlist:
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror})") from None
         if head.decode("ascii", "replace") != f"{_FORMAT} {fingerprint} {hashlib.sha256(body).hexdigest()}":
-            raise UserError(f"{path}: damaged, or of other data; delete it, and it is learnt anew")
+            raise UserError(f"{path}: damaged, or of other data; delete it, and it is computed again")
         rows = [line.split("\t") for line in body.decode("ascii").splitlines()]
         found = {source: tuple(map(int, pieces.split())) for source, pieces in rows}
         return cls(found.pop(""), {int(source): pieces for source, pieces in found.items()})

@@ -10,7 +10,6 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from dragoman.cli.examples import EXAMPLES
-from dragoman.cli.usage import explained_usage
 
 GROUPS = {
     "Train": (
@@ -51,6 +50,8 @@ class Command(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:  # classes of typer or click, depending on the version
+            from dragoman.cli.usage import explained_usage
+
             explained = explained_usage(error, self.name or "", self.params)
             if explained is None:
                 raise

@@ -306,7 +306,7 @@ class Loop:
         if loss > of_frequencies - _STANDSTILL:
             self._warned = True
             self.log.warn(
-                f"after {update} updates the loss on the validation set is {loss:.2f}; token frequencies alone "
-                f"give {of_frequencies:.2f}. If it stays there, start a new run with another optim.rate, a "
-                "longer schedule.warmup, less dropout or, for a Transformer, model.norm=pre"
+                f"after {update} updates the loss on the validation set is {loss:.2f}; token frequencies "
+                f"alone give {of_frequencies:.2f}. If it stays there, start again with another optim.rate, "
+                "a longer schedule.warmup, less dropout or, for a Transformer, model.norm=pre"
             )

@@ -130,7 +130,7 @@ class Runner:
         self.scratch = cache / f"scratch-{os.getpid()}"
         self.scratch.mkdir(parents=True, exist_ok=True)
         self.known, self.seconds, self.control = known, seconds, control
-        os.environ.update({"OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "1000"})
+        os.environ["GOMP_SPINCOUNT"] = "1000"
         site = repository / "benchmarks" / "mutation_site"
         os.environ["PYTHONPATH"] = f"{site}{os.pathsep}{self.scratch}"  # what processes of tests get at least
         os.chdir(repository)

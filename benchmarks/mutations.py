@@ -14,6 +14,7 @@ reading (mutations_judged.yaml).
 
 import argparse
 import json
+import os
 import sys
 import time
 from contextlib import suppress
@@ -21,6 +22,8 @@ from itertools import chain
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"  # forks of a process with several threads may wait for ever
 
 from mutation_faults import Fault, draw, faults_of
 from mutation_import import NotReplaced

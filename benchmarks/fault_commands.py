@@ -97,7 +97,8 @@ def _enter(directory: Path) -> None:
     os.chdir(directory)
     temporary = directory / _TEMPORARY
     temporary.mkdir(exist_ok=True)
-    os.environ["TMPDIR"], tempfile.tempdir = str(temporary), None
+    # Python would try the folder out with a file of four bytes, which a kill in that moment leaves.
+    os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
     os.environ["XDG_CACHE_HOME"] = str(directory / "kept")
     os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)
     signal.signal(signal.SIGINT, signal.default_int_handler)

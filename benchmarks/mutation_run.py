@@ -132,7 +132,8 @@ class Runner:
         self.known, self.seconds, self.control = known, seconds, control
         os.environ["GOMP_SPINCOUNT"] = "1000"
         site = repository / "benchmarks" / "mutation_site"
-        os.environ["PYTHONPATH"] = f"{site}{os.pathsep}{self.scratch}"  # what processes of tests get at least
+        paths = (site, self.scratch, package.parent)  # what processes of tests get at least
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(str, paths))
         os.chdir(repository)
         for name in PRELOADED:
             with suppress(ImportError):

@@ -12,6 +12,7 @@ import numpy as np
 from fault_attacks import Attack, written
 
 _TRAIN = "train.device=cpu train.max_updates=1 --dry-run -q --out runs/h"
+_SERIES = "task.series.horizon=4 task.series.window=16"
 _READ = {
     "image": ("images.npy", f"finetune x.images.npy --task image {_TRAIN}"),
     "forecast": ("npy", f"finetune x.npy --task forecast {_TRAIN}"),
@@ -30,7 +31,7 @@ def vector_attacks() -> Iterator[Attack]:
         yield Attack("image", what, _table(image), tuple(f"finetune x.csv --task image {_TRAIN}".split()))
     for what, text in _series().items():
         for kind in ("series", "forecast"):
-            arguments = tuple(f"finetune x.csv --task {kind} {_TRAIN}".split())
+            arguments = tuple(f"finetune x.csv --task {kind} {_TRAIN} {_SERIES}".split())
             yield Attack("series", f"{kind}: {what}", written("x.csv", text.encode()), arguments)
     yield Attack(
         "series",
@@ -131,10 +132,10 @@ def _series() -> dict[str, str]:
 
 
 def _parquet(directory: Path) -> None:
-    """One number in a dictionary, and 100 million rows that are it."""
+    """One number in a dictionary, and 20 million rows that are it."""
     import pyarrow
     import pyarrow.parquet
 
-    places = pyarrow.array(np.zeros(100_000_000, np.int8))
+    places = pyarrow.array(np.zeros(20_000_000, np.int8))
     column = pyarrow.DictionaryArray.from_arrays(places, pyarrow.array([1.0]))
     pyarrow.parquet.write_table(pyarrow.table({"a": column}), directory / "x.parquet")

@@ -59,7 +59,8 @@ _FIELD_VALUES = (
 def _file_cases() -> Iterator[Case]:
     for slot, text in SLOTS.items():
         arguments = tuple(text.split())
-        name = next(argument for argument in arguments if "bad." in argument).lstrip("@")
+        name = next(argument for argument in arguments if "bad." in argument)
+        name = name.lstrip("@").rpartition("/")[2]
         for what, content in FILES.items():
             path, data = ("", b"") if content is None else (name, content)
             yield Case("files", f"{slot}: {what}", arguments, path, data)

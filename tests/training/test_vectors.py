@@ -340,6 +340,7 @@ def test_errors_of_a_validation_are_means_over_all_known_steps(make_config: Call
     missed = np.stack([
         values[at + 8 : at + 12] - np.nanmean(values[at : at + 8], axis=0) for at in range(19)
     ])  # fmt: skip
+    assert windows.unchanged(np.arange(len(windows))).num_tokens == np.isfinite(missed).sum()
     assert found["mse"] == pytest.approx(np.nanmean(missed**2), rel=1e-5)
     assert found["loss"] == pytest.approx(found["mse"], rel=1e-5)
     assert found["mae"] == pytest.approx(np.nanmean(np.abs(missed)), rel=1e-5)

@@ -14,17 +14,17 @@ from drafted import make_config
 from dragoman.checkpoint.model import find_checkpoint
 from dragoman.cli.main import app
 from dragoman.data.batch import VectorBatch
-from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example
+from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.vectors.config import SeriesInput
 from dragoman.data.vectors.cut import image_patches, scaled_pixels
 from dragoman.data.vectors.examples import Windows
 from dragoman.data.vectors.series import read_series
 from dragoman.data.vectors.stack import parts_of
 from dragoman.errors import UserError
-from dragoman.learning.vectors import windows_of
 from dragoman.learning.vector_validation import VectorValidator
+from dragoman.learning.vectors import windows_of
 from dragoman.probe.patches import look_at
 from dragoman.probe.record import record
 from dragoman.runs.config import RunConfig

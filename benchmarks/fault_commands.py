@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ["OMP_NUM_THREADS"] = "1"  # forks of a process with several threads may wait for ever
 
 import ctranslate2  # noqa: F401 (imported here once, so that the forks need not)
 import torch
@@ -64,7 +65,8 @@ def start(
     prepare: Callable[[Operations], None] | None = None,
     memory: int | None = None,
 ) -> int:
-    """Fork, and run a command in `directory`; the process id. What it prints goes to files beside it."""
+    """Fork, and run a command in `directory` ({here} in its arguments); the process id. What it prints
+    goes to files beside it."""
     sys.stdout.flush()
     child = os.fork()
     if child:
@@ -78,7 +80,7 @@ def start(
         operations.install()
         if memory is not None:
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-        sys.argv = ["dragoman", *arguments]
+        sys.argv = ["dragoman", *(each.replace("{here}", str(directory)) for each in arguments)]
         dragoman_main()
         status = 0
     except SystemExit as error:
@@ -95,7 +97,9 @@ def _enter(directory: Path) -> None:
     os.chdir(directory)
     temporary = directory / _TEMPORARY
     temporary.mkdir(exist_ok=True)
-    os.environ["TMPDIR"], tempfile.tempdir = str(temporary), None
+    # Python would try the folder out with a file of four bytes, which a kill in that moment leaves.
+    os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
+    os.environ["XDG_CACHE_HOME"] = str(directory / "kept")
     os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     torch.set_num_threads(1)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -14,6 +15,7 @@ import torch
 from dragoman import checkpoint
 from dragoman.checkpoint.huggingface import read_model
 from dragoman.checkpoint.model import load_network, model_tensors
+from dragoman.cluster import storage
 from dragoman.config import to_dict
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.prepared import Prepared, overlap
@@ -100,6 +102,8 @@ def of_pairs(directory: Path) -> str:
 def of_labels(directory: Path) -> str:
     found, data = _Hash(), PreparedTask.open(directory)
     found.add(data.fingerprint, data.corpora, data.train, data.valid)
+    for name in sorted(data.arrays):
+        found.add(name, data.arrays[name])
     _add_tokenizers(found, [data.src_tokenizer])
     return found.hex()
 
@@ -127,6 +131,16 @@ def of_published(directory: Path) -> str:
 def of_tokenizer(directory: Path) -> str:
     found = _Hash()
     _add_tokenizers(found, [Tokenizer.load(directory / "tokenizer.json")])
+    return found.hex()
+
+
+def of_address(directory: Path) -> str:
+    """A run that was written to an address, as another machine gets it."""
+    found = _Hash()
+    with tempfile.TemporaryDirectory(dir=directory.parent) as copy:
+        storage.StoragePlace(f"file://{directory}").pull(Path(copy))
+        for path in sorted(path for path in Path(copy).rglob("*") if path.is_file()):
+            found.add(str(path.relative_to(copy)), path.read_bytes())
     return found.hex()
 
 
@@ -184,6 +198,16 @@ KINDS = (
     Kind("Hugging Face export", "hf", of_published),
     Kind("run, three languages", "runs/n", of_run, ("data",)),
     Kind("ONNX export", "onnx", of_export),
+    Kind("run, forecast", "runs/f", of_run, ("data",)),
+    Kind("run, captions", "runs/k", of_run, ("data",)),
+    Kind("run, context", "runs/d", of_run, ("data",)),
+    Kind("run, terms", "runs/w", of_run, ("data",)),
+    Kind("prepared images", "runs/v/data", of_labels),
+    Kind("prepared series", "runs/f/data", of_labels),
+    Kind("prepared captions", "runs/k/data", of_labels),
+    Kind("prepared documents", "runs/d/data", of_pairs),
+    Kind("prepared pairs with terms", "runs/w/data", of_pairs),
+    Kind("run at an address", "there/t", of_address, verified=False),
     Kind("tokenizer", "tokenizer", of_tokenizer),
     Kind("corpus half translated", "half", of_corpus, changes=True, verified=False),
     Kind("glossaries of a server", "glossaries", of_glossaries, may_be_gone=True, verified=False),

@@ -17,6 +17,7 @@ from fault_attacks import Attack, published, written
 from fault_commands import run_command
 from fault_common import Found
 from fault_hostile_texts import corpus_attacks, tokenizer_attacks, yaml_attacks
+from fault_hostile_vectors import vector_attacks
 
 LIMIT_SECONDS = 60.0
 MEMORY = 10 << 30
@@ -138,6 +139,7 @@ def all_attacks() -> list[Attack]:
         *yaml_attacks(),
         *tokenizer_attacks(),
         *corpus_attacks(),
+        *vector_attacks(),
     ]
 
 

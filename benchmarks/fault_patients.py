@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import fault_content
+from dragoman.cluster import storage
 from dragoman.errors import UserError
 from dragoman.runs import corpus_job as corpus
 from dragoman.runs import journal
@@ -26,6 +27,7 @@ from fault_damage import Chance, damage
 from fault_subjects import CHUNK, VARIES
 
 SECONDS_A_CASE = 20.0
+_CASES_A_PROCESS = 200
 _LEARNT = ("shortlist.txt", "nowhere")
 """What is written where it is missing; «nowhere» is where a dangling link leads."""
 _RECORDS = (*VARIES, "metrics.jsonl")
@@ -141,10 +143,13 @@ def run_damages(
     """So many cases of each kind; `mine` says which are to be tried. Each kind is loaded in a process of its
     own, which is ended where a case hangs."""
     for kind in KINDS:
-        numbers = [n for n in range(counts.get(kind.name, 0)) if mine("damage", kind.name, n)]
-        while numbers:
-            reached = yield from _in_a_process(kind, made, work, numbers, seed)
-            numbers = numbers[reached:]
+        count = counts.get(kind.name, 0)
+        for start in range(0, count, _CASES_A_PROCESS):
+            portion = range(start, min(start + _CASES_A_PROCESS, count))
+            numbers = [n for n in portion if mine("damage", kind.name, n)]
+            while numbers:
+                reached = yield from _in_a_process(kind, made, work, numbers, seed)
+                numbers = numbers[reached:]
 
 
 def _in_a_process(kind: Kind, made: Path, work: Path, numbers: list[int], seed: int) -> Any:
@@ -186,6 +191,7 @@ def _serve(kind: Kind, made: Path, work: Path, numbers: list[int], seed: int, wr
     try:
         os.setsid()
         corpus.CHUNK = CHUNK
+        storage._PAUSE = 0
         patient = Patient(kind, made, work)
         limit_memory(4 << 30)
         for number in numbers:

@@ -4,10 +4,13 @@ commands that write, each with what it needs."""
 import hashlib
 import json
 import random
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 from fault_commands import run_command
 
@@ -20,11 +23,20 @@ _TRANSFORMER = f"{_WIDTHS} model.positions=sinusoidal train.ema=0.9 train.averag
 _RNN = "model.kind=rnn model.num_layers=1 model.model_dim=16"
 _GPT = f"--model gpt-tiny {_WIDTHS} model.max_positions=32 objective.block=24"
 _BERT = f"model.kind=bert {_WIDTHS} model.max_positions=64 task.max_length=24"
+_READER = f"train.device=cpu train.log_every=2 train.save_every=3 {_SHORT} {_WIDTHS}"
+_HALVES = " ".join(
+    f"model.{half}.{field.removeprefix('model.')}"
+    for half in ("encoder", "decoder")
+    for field in _WIDTHS.split()
+)
 _PAIRS = ("a.en", "a.de")
+_DOCUMENTS = ("documents.en", "documents.de")
 VARIES = ("log.txt", "timing.jsonl", "samples.jsonl", ".lock")
 """Files of a run that tell of times, or of a line twice after a kill."""
 CHUNK = 8
 """Lines that a corpus is translated by, so that a small one has several chunks."""
+_COPY = re.compile("addresses/[0-9a-f]{32}")
+"""Where the copy of an address is kept: a hash of the address, which has the working directory in it."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +113,62 @@ COMMANDS = (
     ),
     _command("export ONNX", "export runs/t --to onnx --out onnx", *_RUN_T),
     _command("lab", "lab softmax-scale --quick -o lab --device cpu", varies=("numbers.json",)),  # seconds
+    _training(
+        "finetune images",
+        f"finetune pictures.csv --task image {_READER} task.image.shift=1",
+        *("runs/v", "pictures.csv", "pictures"),
+    ),
+    _training(
+        "finetune forecast",
+        f"finetune waves.csv --task forecast {_READER} task.series.horizon=4 task.series.window=16",
+        *("runs/f", "waves.csv"),
+    ),
+    _training(
+        "finetune captions",
+        f"finetune shown.images.npy --task caption {_SMALL} {_SHORT} {_SEARCH} {_HALVES}",
+        *("runs/k", "shown.images.npy", "shown.labels.npy"),
+    ),
+    _training(
+        "train with context",
+        f"train {' '.join(_DOCUMENTS)} {_SMALL} {_SHORT} {_SEARCH} {_TRANSFORMER} data.context.source=1 "
+        "data.context.target=1",
+        *("runs/d", *_DOCUMENTS),
+    ),
+    _training(
+        "train with terms and memories",
+        f"train things.tsv {_SMALL} {_SHORT} {_SEARCH} {_TRANSFORMER} objective.terms=0.5 objective.fuzzy=50",
+        *("runs/w", "things.tsv"),
+    ),
+    _training(
+        "train dialogues",
+        f"train talk.dialogues {_SMALL} {_SHORT} {_SEARCH} {_TRANSFORMER} data.turns=2 "
+        "train.metric=perplexity",
+        *("runs/q", "talk.dialogues"),
+    ),
+    Command(
+        "train at an address",
+        (*f"{_PAIR_TRAINING} {_TRANSFORMER}".split(), "--out", "file://{here}/there/t", "-q"),
+        _PAIRS,
+    ),
+    _command(
+        "translate to an address",
+        "translate runs/t -i file://{here}/test.en -o file://{here}/there.out --device cpu",
+        *_RUN_T,
+        "test.en",
+    ),
+    _command(
+        "predict images",
+        "predict runs/v pictures.csv -o shown.out --device cpu",
+        "runs/v",
+        "pictures.csv",
+        "pictures",
+    ),
+    _command("predict forecast", "predict runs/f waves.csv -o waves.out --device cpu", "runs/f", "waves.csv"),
+    _command(
+        "translate with a memory",
+        "translate runs/w -i things.txt -o things.out --memory things.tsv --glossary terms.tsv --device cpu",
+        *("runs/w", "things.txt", "things.tsv", "terms.tsv"),
+    ),
     _command("tune", "tune runs/t --beams 1,2 --alphas 0,1 --write --device cpu", *_RUN_T),
 )
 
@@ -128,12 +196,47 @@ def write_texts(directory: Path) -> None:
     labels = [f"{line}\t{'pos' if 'red' in line else 'neg'}\n" for line in sentences(150)]
     (directory / "labels.tsv").write_text("".join(labels))
     (directory / "glossary.tsv").write_text("cat\tKATZE\ndog\tHUND|KÖTER\nhill\n")
+    things = [f"{a}{b}{c}" for a in "bdgklm" for b in "aeiou" for c in "nrst"]
+    two = [chance.sample(things, 2) for _ in range(240)]
+    (directory / "things.tsv").write_text(
+        "".join(f"the {a} and the {b}\t{a.upper()} + {b.upper()}\n" for a, b in two)
+    )
+    (directory / "things.txt").write_text("".join(f"the {a} and a {b}\n" for a, b in two[:12]))
+    (directory / "terms.tsv").write_text("".join(f"{a}\t{a.upper()}\n" for a in things[::2]))
+    for path in _DOCUMENTS:
+        lines = (directory / path.replace("documents", "a")).read_text().splitlines()
+        parts = ("".join(f"{line}\n" for line in lines[at : at + 4]) for at in range(0, len(lines), 4))
+        (directory / path).write_text("\n".join(parts))
+    talks = [" __eou__ ".join(texts["a"][at : at + 3]) for at in range(0, len(texts["a"]) - 2, 2)]
+    (directory / "talk.dialogues").write_text("".join(f"{talk}\n" for talk in talks))
+    write_vectors(directory)
+
+
+def write_vectors(directory: Path) -> None:
+    """Images, in files and in one array, and a series."""
+    from PIL import Image
+
+    chance = np.random.default_rng(1)
+    labels = np.arange(60) % 3
+    images = chance.integers(0, 60, size=(60, 4, 6), dtype=np.uint8)
+    images[np.arange(60), labels] = 250
+    np.save(directory / "shown.images.npy", images)
+    np.save(directory / "shown.labels.npy", np.array([f"row {label} is bright" for label in labels]))
+    (directory / "pictures").mkdir()
+    for number, image in enumerate(images):
+        Image.fromarray(image).save(directory / "pictures" / f"{number}.png")
+    rows = [f"pictures/{number}.png,{label}\n" for number, label in enumerate(labels)]
+    (directory / "pictures.csv").write_text("".join(["image,label\n", *rows]))
+    steps = np.arange(120)
+    waves = np.stack([np.sin(steps / 2), 5 + 3 * np.cos(steps / 2)], axis=1) + chance.normal(0, 0.1, (120, 2))
+    (directory / "waves.csv").write_text("a,b\n" + "".join(f"{a:.4f},{b:.4f}\n" for a, b in waves))
 
 
 MADE = (
     *("train transformer", "train LSTM", "pretrain GPT", "count", "finetune"),
     *("export CTranslate2", "export Hugging Face", "import", "back-translate"),
-    *("train three languages", "export ONNX"),
+    *("train three languages", "export ONNX", "finetune images", "finetune forecast", "finetune captions"),
+    *("train with context", "train with terms and memories", "train at an address"),
 )
 
 
@@ -172,8 +275,15 @@ def digest(directory: Path, varies: Sequence[str] = ()) -> dict[str, str]:
     """SHA-256 of every file by its path; of one that varies, and of a directory, only that it is there."""
     found = {}
     for path in sorted(directory.rglob("*")):
-        name = str(path.relative_to(directory))
-        if path.is_symlink() or not path.is_file():
+        name = _COPY.sub("addresses/", str(path.relative_to(directory)))
+        if path.parent.name == "blocks" and path.is_file():
+            continue  # named by what is in it, also where that varies
+        if path.name == "files.json" and path.with_name("blocks").is_dir():
+            files = json.loads(path.read_bytes())["files"]
+            found[name] = str(
+                {each: entry["sha256"] for each, entry in files.items() if Path(each).name not in VARIES}
+            )
+        elif path.is_symlink() or not path.is_file():
             found[name] = "link" if path.is_symlink() else "directory"
         elif path.name in (*VARIES, *varies):
             found[name] = "varies"

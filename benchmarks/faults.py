@@ -118,7 +118,8 @@ def run_part(part: str, made: Path, work: Path, options: argparse.Namespace, jou
             own.mkdir()
 
             def mine(part: str, kind: str, number: int, job: int = job) -> bool:
-                if options.kinds and kind not in options.kinds.split(";"):
+                other = options.kinds and kind not in options.kinds.split(";")
+                if other or time.monotonic() > options.end:
                     return False
                 turn, rest = divmod(number - options.seed, options.every)
                 return not rest and turn % options.jobs == job and (part, kind, number) not in done
@@ -200,10 +201,12 @@ def main() -> None:
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--kinds", default="", help="these kinds of a part alone, with ; between")
     parser.add_argument("--every", type=int, default=1, help="a sample: every how manieth case")
+    parser.add_argument("--minutes", type=float, default=6000, help="begin no case after so many")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--work", type=Path, help="a directory that keeps what is done")
     options = parser.parse_args()
+    options.end = time.monotonic() + 60 * options.minutes
     if options.work is None:
         directory = Path(tempfile.mkdtemp())  # no TemporaryDirectory: the first fork to end would remove it
         try:

@@ -89,7 +89,7 @@ def record_here(cache: Path, tests: str, repository: Path, source: Path) -> int:
         old.unlink()
     os.chdir(repository)
     site = str(repository / "benchmarks" / "mutation_site")
-    os.environ["PYTHONPATH"] = os.pathsep.join([site, str(folder)])
+    os.environ["PYTHONPATH"] = os.pathsep.join([site, str(folder), str(source.parent)])
     (folder / MAPPED).write_text(json.dumps(str(source)))
     return int(
         pytest.main([*tests.split(","), "-n0", "-p", "no:cacheprovider"], plugins=[Recorder(folder, source)])

@@ -130,9 +130,10 @@ class Runner:
         self.scratch = cache / f"scratch-{os.getpid()}"
         self.scratch.mkdir(parents=True, exist_ok=True)
         self.known, self.seconds, self.control = known, seconds, control
-        os.environ.update({"OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "1000"})
+        os.environ["GOMP_SPINCOUNT"] = "1000"
         site = repository / "benchmarks" / "mutation_site"
-        os.environ["PYTHONPATH"] = f"{site}{os.pathsep}{self.scratch}"  # what processes of tests get at least
+        paths = (site, self.scratch, package.parent)  # what processes of tests get at least
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(str, paths))
         os.chdir(repository)
         for name in PRELOADED:
             with suppress(ImportError):

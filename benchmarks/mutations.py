@@ -14,6 +14,7 @@ reading (mutations_judged.yaml).
 
 import argparse
 import json
+import os
 import sys
 import time
 from contextlib import suppress
@@ -21,6 +22,8 @@ from itertools import chain
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"  # forks of a process with several threads may wait for ever
 
 from mutation_faults import Fault, draw, faults_of
 from mutation_import import NotReplaced
@@ -45,6 +48,9 @@ def main() -> None:
         nargs="+",
         help="folders or files; one recording each, joined by commas: together",
     )
+    mapping.add_argument(
+        "--minutes", type=float, default=60, help="a recording may take; the rest is left out"
+    )
     running = commands.add_parser("run", help="make faults and run the tests that execute their lines")
     running.add_argument("rooms", nargs="+", choices=ROOMS)
     running.add_argument("--count", type=int, default=50, help="faults a room")
@@ -61,7 +67,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.command == "map":
         for tests in options.tests:
-            record(options.cache, tests)
+            record(options.cache, tests, 60 * options.minutes)
     elif options.command == "run":
         run(options)
     else:
@@ -70,9 +76,9 @@ def main() -> None:
         print(table(options.cache, drawn, options.seed, f"{command} --seed {options.seed}"), end="")
 
 
-def record(cache: Path, tests: str) -> None:
+def record(cache: Path, tests: str, seconds: float) -> None:
     """One recording in a process of its own: `dragoman` must not have been imported before it begins."""
-    status = in_child(lambda: record_here(cache, tests, REPOSITORY, PACKAGE), seconds=3600)
+    status = in_child(lambda: record_here(cache, tests, REPOSITORY, PACKAGE), seconds)
     if status != 0:
         print(
             f"{tests}: some tests fail without any fault and are left out (status {status})", file=sys.stderr

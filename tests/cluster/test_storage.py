@@ -1,6 +1,7 @@
 """Runs and files on object storage: a real S3 server that the test starts, sound and failing."""
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Thread
@@ -194,6 +195,22 @@ def test_what_has_changed_is_never_taken(s3: Server, tmp_path: Path) -> None:
     )
     with pytest.raises(UserError, match=r"files\.json: damaged"):
         place.pull(tmp_path / "third")
+
+
+def test_a_pipe_at_an_address_is_not_waited_for(tmp_path: Path) -> None:
+    place, first = StoragePlace(f"file://{tmp_path}/disk"), made(tmp_path / "first", a="one")
+    place.push(first)
+    place.beside("file").put(first / "a")
+    block = next((tmp_path / "disk" / "blocks").iterdir())
+    for path, read in (
+        (block, place.pull),
+        (tmp_path / "disk" / "files.json", place.pull),
+        (tmp_path / "file", place.beside("file").get),
+    ):
+        path.unlink()
+        os.mkfifo(path)
+        with pytest.raises(UserError, match="this is a named pipe, not a file"):
+            read(tmp_path / "second")
 
 
 @pytest.mark.usefixtures("s3")

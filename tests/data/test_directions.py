@@ -2,6 +2,7 @@
 
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -205,3 +206,9 @@ def test_what_is_wrong_is_told_in_one_sentence(tmp_path: Path) -> None:
     plain["objective"] = {"name": "bidirectional"}
     with pytest.raises(UserError, match=r"objective\.name"):
         resolve(plain)
+
+
+@pytest.mark.parametrize("trained", [(), (("en",),), (("en", "de"), ("en", "fr", "de"))])
+def test_directions_are_pairs_of_languages(trained: Any) -> None:
+    with pytest.raises(UserError, match="expected directions, each a source and a target language"):
+        Directions(trained)

@@ -13,7 +13,7 @@ from dragoman.data.alignment import CorpusAligner
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.date_ways import _vocabulary
 from dragoman.data.documents import parse_document
-from dragoman.data.formats import gettext
+from dragoman.data.formats import gettext, read_pairs
 from dragoman.data.labelled.layout import Item
 from dragoman.errors import UserError
 
@@ -33,10 +33,11 @@ def test_an_mo_file_has_a_greatest_size(tmp_path: Path, monkeypatch: pytest.Monk
     path = tmp_path / "a.mo"
     path.write_bytes(struct.pack("<7I", 0x950412DE, 0, 0, 28, 28, 0, 28))
     monkeypatch.setattr(gettext, "MAX_MO", 28)
-    assert list(gettext._messages(str(path))) == []
+    source = SourceConfig((str(path),))
+    assert list(read_pairs(source, "en", "de")) == []
     monkeypatch.setattr(gettext, "MAX_MO", 27)
     with pytest.raises(UserError, match="too many for an MO file"):
-        list(gettext._messages(str(path)))
+        list(read_pairs(source, "en", "de"))
 
 
 def test_an_example_of_several_rows_takes_the_room_of_its_longest() -> None:

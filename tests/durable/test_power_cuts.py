@@ -13,6 +13,7 @@ from checkpoint.saved import assert_is, save, some_state, some_tensors
 from dragoman import checkpoint
 from dragoman.checkpoint.huggingface import export_huggingface
 from dragoman.checkpoint.model import CHECKPOINTS, load_model, read_best, write_best
+from dragoman.cluster.storage import StoragePlace
 from dragoman.data.corpus import Prepared
 from dragoman.decode.search.config import SearchConfig
 from dragoman.engines.export import export_ctranslate2
@@ -146,6 +147,30 @@ def test_a_directory_appears(tmp_path: Path) -> None:
             fill(directory)
 
     appears("above/made", write, tmp_path / "reference").hold(tmp_path)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_directory_is_written_to_an_address_of_this_machine(tmp_path: Path, there: bool) -> None:
+    pytest.importorskip("fsspec")
+    local, copies = tmp_path / "local", iter(range(10**6))
+    told = {}
+    for name, files in (("old", {"a": OLD, "b": OLD[:7]}), ("new", {"a": NEW, "b": OLD[:7], "c": b"more"})):
+        (local / name).mkdir(parents=True)
+        for file, data in files.items():
+            (local / name / file).write_bytes(data)
+        told[name] = tree(local / name)
+
+    def push(name: str) -> Callable[[Path], None]:
+        return lambda root: StoragePlace(f"file://{root}/run").push(local / name)
+
+    def check(found: Path) -> str:
+        place, copy = StoragePlace(f"file://{found}/run"), tmp_path / f"copy-{next(copies)}"
+        if not there and not place.is_directory():
+            return "old"
+        place.pull(copy)
+        return next(name for name, files in told.items() if files == tree(copy))
+
+    Case(push("old") if there else nothing, push("new"), check).hold(tmp_path, notice=False)
 
 
 def test_a_directory_is_replaced(tmp_path: Path) -> None:

@@ -1,17 +1,15 @@
 """Small rules of the service, each by itself."""
 
 import asyncio
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from dragoman.data.memory import TranslationMemory, similarity
-from dragoman.serve import deepl, memory, tmserver
+from dragoman.serve import deepl, tmserver
 from dragoman.serve.batcher import Kindred
 from dragoman.serve.pieces import tags_broken
 from dragoman.serve.service import Service, Translated, Wish
@@ -37,23 +35,6 @@ def test_what_a_translation_memory_is_asked_for(query: str, expected: tuple[int,
     assert TestClient(app).get(f"/tm/en/de/unit/x{query}").json() == []
     assert asked == [expected]
     assert checked == [["x"]]
-
-
-def test_a_run_as_memory_gives_all_its_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Store:
-        def __len__(self) -> int:
-            return 3
-
-        def src(self, number: int) -> np.ndarray:
-            return np.array([number])
-
-        def tgt(self, number: int) -> np.ndarray:
-            return np.array([10 + number])
-
-    tokenizer = SimpleNamespace(decode=lambda ids: str(ids[0]))
-    prepared = SimpleNamespace(train=Store(), src_tokenizer=tokenizer, tgt_tokenizer=tokenizer)
-    monkeypatch.setattr(memory, "Prepared", SimpleNamespace(open=lambda _: prepared))
-    assert list(memory._trained_on(Path("run"))) == [("0", "10"), ("1", "11"), ("2", "12")]
 
 
 def test_texts_of_very_different_lengths_are_not_similar() -> None:

@@ -113,7 +113,11 @@ def test_training_stops_at_damage_that_comes_later(stopped: Run) -> None:
 
 def test_no_damaged_sentence_is_served_from_memory(stopped: Run) -> None:
     pair = (stopped.config.data.src_lang, stopped.config.data.tgt_lang)
-    assert len(open_memories([stopped.directory], [pair])[pair])
+    memory, store = open_memories([stopped.directory], [pair])[pair], stopped.prepared().train
+    src, tgt = (Path(file).read_text("utf-8").splitlines() for file in stopped.config.data.train[0].files)
+    for number in (0, 1, len(store) - 1):  # it has every pair that is learnt from
+        line = int(store.origin(number).rpartition(":")[2]) - 1
+        assert memory.exact(src[line]) == tgt[line]
     damage(stopped.directory / "data" / "train.tgt.ids")
     with pytest.raises(UserError, match=r"train\.tgt\.ids: bytes 0 to [\d,]+ are damaged"):
         open_memories([stopped.directory], [pair])

@@ -200,3 +200,6 @@ def test_checkpoints_that_could_not_be_removed_are_removed_by_the_next_command(
     train_run(run, Quiet())
     assert checkpoint.names(run.checkpoints) == checkpoint.names(whole.checkpoints)
     same_files(whole, run, "0000020")
+    (run.checkpoints / "0000015").rename(run.checkpoints / ".0000015.01234567.unfinished")  # being removed
+    train_run(run, Quiet())
+    assert [path.name for path in run.checkpoints.iterdir()] == ["0000020"]

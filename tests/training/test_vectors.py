@@ -1,6 +1,7 @@
 """Runs on images and series: trained, killed and resumed, asked; what is refused."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,16 @@ from drafted import make_config
 from dragoman.checkpoint.model import find_checkpoint
 from dragoman.cli.main import app
 from dragoman.data.batch import VectorBatch
+from dragoman.data.labelled.config import TaskConfig
+from dragoman.data.labelled.example import Example
 from dragoman.data.labelled.prepared import PreparedTask
+from dragoman.data.vectors.config import SeriesInput
 from dragoman.data.vectors.cut import image_patches, scaled_pixels
+from dragoman.data.vectors.examples import Windows
 from dragoman.data.vectors.series import read_series
 from dragoman.data.vectors.stack import parts_of
 from dragoman.errors import UserError
+from dragoman.learning.vector_validation import VectorValidator
 from dragoman.learning.vectors import windows_of
 from dragoman.probe.patches import look_at
 from dragoman.probe.record import record
@@ -318,3 +324,27 @@ def test_text_and_vectors_are_kept_apart(folder: Path, tmp_path: Path) -> None:
     two = [str(folder / "f.csv"), str(folder / "s.csv")]
     with pytest.raises(UserError, match=r"s\.csv: there is no column 'a'"):
         train(*two, out=tmp_path / "run", overrides=overrides("forecast"), quiet=True)
+
+
+class Still(torch.nn.Module):
+    """It says that everything stays at the mean of the window."""
+
+    def forward(self, batch: VectorBatch) -> torch.Tensor:
+        return torch.zeros(len(batch.targets), batch.targets[0].numel())
+
+
+def test_errors_of_a_validation_are_means_over_all_known_steps(make_config: Callable[..., RunConfig]) -> None:
+    values = np.random.default_rng(5).normal(size=(30, 2))
+    values[20:22, 0] = np.nan
+    series = SeriesInput(8, 2, 2, 4, ("a", "b"), mean=(0.0, 0.0), std=(1.0, 1.0))
+    examples = [Example((), None, f"step {n}") for n in range(19)]
+    windows = Windows(values, examples, TaskConfig("forecast", series=series))
+    validator = VectorValidator(make_config("train.batch_tokens=40"), windows, torch.device("cpu"))
+    found = validator.run(Still(), torch.autocast("cpu", enabled=False)).metrics
+    missed = np.stack([
+        values[at + 8 : at + 12] - np.nanmean(values[at : at + 8], axis=0) for at in range(19)
+    ])  # fmt: skip
+    assert windows.unchanged(np.arange(len(windows))).num_tokens == np.isfinite(missed).sum()
+    assert found["mse"] == pytest.approx(np.nanmean(missed**2), rel=1e-5)
+    assert found["loss"] == pytest.approx(found["mse"], rel=1e-5)
+    assert found["mae"] == pytest.approx(np.nanmean(np.abs(missed)), rel=1e-5)

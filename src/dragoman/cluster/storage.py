@@ -14,15 +14,16 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from dragoman.cluster import require
 from dragoman.errors import UserError
-from dragoman.files import make_directories, replacing
+from dragoman.files import make_directories, open_regular, remove_all_unfinished, replace_file, replacing
 
 T = TypeVar("T")
 _BLOCK = 64 << 20
@@ -49,6 +50,8 @@ class StoragePlace:
             self._system, self._path = fsspec.core.url_to_fs(self.address)
         except (ImportError, ValueError, OSError) as error:
             raise UserError(f"{address}: cannot be used ({error})") from None
+        self._on_disk = isinstance(self._system, fsspec.implementations.local.LocalFileSystem)
+        """A directory of this machine, where a request is not yet whole or durable by itself."""
 
     def beside(self, name: str) -> "StoragePlace":
         return StoragePlace(f"{self.address.rpartition('/')[0]}/{name}")
@@ -64,7 +67,7 @@ class StoragePlace:
 
         def copy() -> None:
             size = self._info(self._path)["size"]
-            with self._system.open(self._path, "rb") as source, replacing(path) as file:
+            with self._open(self._path) as source, replacing(path) as file:
                 while block := source.read(_BLOCK):
                     file.write(block)
                 if file.tell() != size:
@@ -78,10 +81,14 @@ class StoragePlace:
 
         def copy() -> None:
             self._make_parent(self._path)
-            self._system.put_file(str(path), self._path)
+            if self._on_disk:
+                with path.open("rb") as source, replacing(Path(self._path)) as file:
+                    shutil.copyfileobj(source, file, _BLOCK)
+            else:
+                self._system.put_file(str(path), self._path)
 
         def digest() -> str:
-            with self._system.open(self._path, "rb") as file:
+            with self._open(self._path) as file:
                 return _digest_of(iter(lambda: file.read(_BLOCK), b""))
 
         self._ask("written", copy)
@@ -93,6 +100,9 @@ class StoragePlace:
 
     def push(self, directory: Path) -> None:
         """Write a directory there, of which only the blocks travel that are not there."""
+        if self._on_disk:
+            for place in (self._path, f"{self._path}/{_BLOCKS}"):
+                remove_all_unfinished(Path(place))
         while True:
             names = _names(directory)
             old = self._files() if self.is_directory() else {}
@@ -148,13 +158,13 @@ class StoragePlace:
                 file.write(self._ask("read", self._read_block, block))
 
     def _read_block(self, block: str) -> bytes:
-        data = self._system.cat_file(f"{self._path}/{_BLOCKS}/{block}")
+        data = self._content(f"{self._path}/{_BLOCKS}/{block}")
         if hashlib.sha256(data).hexdigest() != block:
             raise OSError(f"block {block[:12]} is not what its SHA-256 says")
         return data
 
     def _files(self) -> dict[str, Any]:
-        data = self._ask("read", self._system.cat_file, f"{self._path}/{_FILES}")
+        data = self._ask("read", self._content, f"{self._path}/{_FILES}")
         try:
             plain = json.loads(data)
             files = dict(plain["files"])
@@ -179,15 +189,31 @@ class StoragePlace:
     def _write(self, path: str, data: bytes) -> None:
         def write() -> None:
             self._make_parent(path)
-            self._system.pipe_file(path, data)
+            if self._on_disk:
+                replace_file(Path(path), data)
+            else:
+                self._system.pipe_file(path, data)
             if self._info(path)["size"] != len(data):
                 raise OSError("a part of it is missing")
 
         self._ask("written", write)
 
+    def _open(self, path: str) -> BinaryIO:
+        return open_regular(Path(path)) if self._on_disk else self._system.open(path, "rb")
+
+    def _content(self, path: str) -> bytes:
+        if not self._on_disk:
+            return self._system.cat_file(path)
+        with open_regular(Path(path)) as file:
+            return file.read()
+
     def _make_parent(self, path: str) -> None:
         """Only file systems with directories need it."""
-        self._system.makedirs(path.rpartition("/")[0], exist_ok=True)
+        parent = path.rpartition("/")[0]
+        if self._on_disk:
+            make_directories(Path(parent))
+        else:
+            self._system.makedirs(parent, exist_ok=True)
 
     def _exists(self, path: str) -> bool:
         self._system.invalidate_cache()
@@ -202,7 +228,7 @@ class StoragePlace:
         for attempt in range(_TRIES):
             try:
                 return ask(*arguments, **named)
-            except (FileNotFoundError, PermissionError) as error:
+            except (FileNotFoundError, PermissionError, UserError) as error:
                 raise UserError(f"{self.address}: cannot be {done} ({_reason(error)})") from None
             except Exception as error:  # the libraries of the storages have errors of their own
                 if attempt == _TRIES - 1:

@@ -13,7 +13,6 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -25,6 +24,7 @@ from typing import IO
 import numpy as np
 
 from dragoman.errors import UserError
+from dragoman.files import scratch_directory
 from dragoman.system import usable_cores
 from dragoman.text.tokenizer import Tokenizer
 
@@ -61,8 +61,8 @@ class EncodeWork:
     tokenizers: tuple[bytes, ...]
 
     def open(self) -> Callable[[Sequence[tuple[str, Sequence[str]]]], list[EncodedSide]]:
-        with tempfile.TemporaryDirectory() as directory:
-            paths = [Path(directory, f"{number}.json") for number in range(len(self.tokenizers))]
+        with scratch_directory() as directory:
+            paths = [directory / f"{number}.json" for number in range(len(self.tokenizers))]
             for path, data in zip(paths, self.tokenizers, strict=True):
                 path.write_bytes(data)
             tokenizers = tokenizers_of(paths)

@@ -285,7 +285,8 @@ class Run:
         with file:
             if try_lock(file.fileno()) is False:
                 raise UserError(f"{self.directory}: another process is training this run")
-            remove_all_unfinished(self.directory)
+            for directory in (self.directory, self.checkpoints):
+                remove_all_unfinished(directory)
             self._settle_manifest()
             yield
 

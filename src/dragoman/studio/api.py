@@ -16,8 +16,8 @@ from dragoman.studio.limits import MOST_CHARACTERS, MOST_WRITTEN
 from dragoman.studio.reading import Reading
 from dragoman.studio.steps import one_head
 from dragoman.studio.subject import Subject
-from dragoman.studio.subjects import Opened, Subjects
-from dragoman.studio.vectors import Vectors
+from dragoman.studio.subjects import OpenSubject, Subjects
+from dragoman.studio.vectors import OpenVectors
 from dragoman.studio.whole import whole_model
 
 MOST_BEAM = 16
@@ -137,21 +137,21 @@ class Worker:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _sees(of: Opened) -> Vectors:
-    if not isinstance(of, Vectors):
+def _sees(of: OpenSubject) -> OpenVectors:
+    if not isinstance(of, OpenVectors):
         raise UserError(f"{of.run.directory.name}: only for runs on images and series")
     return of
 
 
-def _of_text(of: Opened) -> Subject | Reading:
-    if isinstance(of, Vectors):
+def _of_text(of: OpenSubject) -> Subject | Reading:
+    if isinstance(of, OpenVectors):
         raise UserError(
             f"{of.run.directory.name}: this run does not read text; open the view {_VIEWS[of.sees]}"
         )
     return of
 
 
-def _writes(of: Opened) -> Subject:
+def _writes(of: OpenSubject) -> Subject:
     if not isinstance(of, Subject):
         raise UserError(f"{of.run.directory.name}: this network reads and does not write; open the view Read")
     return of
@@ -170,7 +170,7 @@ class Desk:
         self.subjects, self.worker = subjects, worker
 
     async def see(
-        self, asked: PictureRequest | SeriesRequest, job: Callable[[Vectors], dict[str, Any]]
+        self, asked: PictureRequest | SeriesRequest, job: Callable[[OpenVectors], dict[str, Any]]
     ) -> dict[str, Any]:
         """Only of a run on images or series."""
         return await self.worker(lambda: job(_sees(self.subjects.get(asked.run, asked.checkpoint))))

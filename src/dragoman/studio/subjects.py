@@ -19,9 +19,9 @@ from dragoman.runs.directory import Run
 from dragoman.studio.corpus import Nearest
 from dragoman.studio.reading import Reading
 from dragoman.studio.subject import Subject
-from dragoman.studio.vectors import Vectors, open_vectors
+from dragoman.studio.vectors import OpenVectors, open_vectors
 
-Opened = Subject | Reading | Vectors
+OpenSubject = Subject | Reading | OpenVectors
 _OTHERS_KEPT = 3  # models of other checkpoints that stay loaded
 _EVERY = 5
 _READABLE = range(5, 15)  # pieces of a sentence that is shown at first
@@ -33,7 +33,7 @@ class Subjects:
     ) -> None:
         self._which, self._device, self._text = which, device, text
         self.runs: dict[str, Run] = {}
-        self._own: dict[str, Opened] = {}
+        self._own: dict[str, OpenSubject] = {}
         self.unreadable: dict[str, str] = {}
         """Runs that could not be opened, and why."""
         for path in runs:
@@ -46,7 +46,7 @@ class Subjects:
         self.tests: dict[str, tuple[str, ...]] = {}
         """Files of test sets, by the names under which the *Data* view offers them."""
         self._nearest: dict[str, Nearest] = {}
-        self._others: OrderedDict[tuple[str, str], Opened] = OrderedDict()
+        self._others: OrderedDict[tuple[str, str], OpenSubject] = OrderedDict()
 
     def add(self, path: Path) -> str:
         """Open one more run; the name by which it is asked for. One that is open already is opened anew, at
@@ -65,7 +65,7 @@ class Subjects:
             name += "′"  # two directories of one name
         return name
 
-    def get(self, name: str, at: str | None = None) -> Opened:
+    def get(self, name: str, at: str | None = None) -> OpenSubject:
         own = self._own.get(name)
         if own is None:
             raise UserError(f"run: '{name[:80]}' was not opened; there are {', '.join(self.runs)}")
@@ -106,7 +106,7 @@ class Subjects:
     def describe(self) -> list[dict[str, Any]]:
         return [self._described(name, subject) for name, subject in self._own.items()]
 
-    def _described(self, name: str, subject: Opened) -> dict[str, Any]:
+    def _described(self, name: str, subject: OpenSubject) -> dict[str, Any]:
         config = subject.run.config
         writes = isinstance(subject, Subject)
         model = subject.translator.model if isinstance(subject, Subject) else subject.model
@@ -117,14 +117,14 @@ class Subjects:
             "parameters": sum(each.numel() for each in model.parameters()),
             "languages": list(_languages(subject.run)),
             "reads": not writes,
-            "sees": subject.sees if isinstance(subject, Vectors) else "",
+            "sees": subject.sees if isinstance(subject, OpenVectors) else "",
             "task": None if config.task is None else config.task.kind,
             "fills": isinstance(subject, Subject) and subject.filler is not None,
             "generates": isinstance(subject, Subject) and subject.generator is not None,
-            "attentions": 0 if isinstance(subject, Vectors) else len(head_counts(model)),
+            "attentions": 0 if isinstance(subject, OpenVectors) else len(head_counts(model)),
             "checkpoint": subject.checkpoint,
             "checkpoints": list(checkpoint.names(subject.run.checkpoints)),
-            "text": "" if isinstance(subject, Vectors) else self._text or _example(subject),
+            "text": "" if isinstance(subject, OpenVectors) else self._text or _example(subject),
         }
         if not isinstance(subject, Subject):
             return told
@@ -142,7 +142,7 @@ class Subjects:
             raise UserError(f"{run.directory}: no checkpoint yet; wait until the run has saved one")
         return found
 
-    def _open(self, run: Run, at: str) -> Opened:
+    def _open(self, run: Run, at: str) -> OpenSubject:
         if run.config.task is not None and run.config.task.kind in VECTORS:
             return open_vectors(run, at, self._device)
         purpose = run.config.purpose

@@ -28,7 +28,7 @@ _MOST_CHANNELS = 24
 
 
 @dataclass(frozen=True)
-class Vectors:
+class OpenVectors:
     """A run on images or series at one of its checkpoints."""
 
     run: Run
@@ -62,15 +62,15 @@ class Vectors:
         return baselines_for(self.task, self.data.arrays["train"])
 
 
-def open_vectors(run: Run, at: str, device: str) -> Vectors:
+def open_vectors(run: Run, at: str, device: str) -> OpenVectors:
     task = run.config.task
     images = task is not None and task.image is not None
-    return Vectors(
+    return OpenVectors(
         run, PatchReader(run, at, device) if images else open_vector_predictor(run, at, device), at
     )
 
 
-def _example(of: Vectors, index: int) -> VectorExample:
+def _example(of: OpenVectors, index: int) -> VectorExample:
     valid = of.data.valid
     _check(index, len(valid))
     return VectorExample(
@@ -83,7 +83,7 @@ def _check(index: int, count: int) -> None:
         raise UserError(f"example: {index} is not there; they are numbered from 0 to {count - 1}")
 
 
-def picture(of: Vectors, index: int, layer: int | None, head: int | None) -> dict[str, Any]:
+def picture(of: OpenVectors, index: int, layer: int | None, head: int | None) -> dict[str, Any]:
     """An image of the validation set, what was said of it, and the weight of every patch."""
     if not isinstance(of.opened, PatchReader):
         raise UserError(f"{of.run.directory.name}: this run reads series, not images")
@@ -109,7 +109,7 @@ def picture(of: Vectors, index: int, layer: int | None, head: int | None) -> dic
     }
 
 
-def series(of: Vectors, index: int) -> dict[str, Any]:
+def series(of: OpenVectors, index: int) -> dict[str, Any]:
     """A window of the validation part with its forecast, what came, and the baselines; or a labelled series
     with the probabilities of the labels."""
     if not isinstance(of.opened, VectorPredictor) or of.sees != "series":
@@ -117,7 +117,7 @@ def series(of: Vectors, index: int) -> dict[str, Any]:
     return _window(of, of.opened, index) if of.task.kind == "forecast" else _labels(of, of.opened, index)
 
 
-def _labels(of: Vectors, predictor: VectorPredictor, index: int) -> dict[str, Any]:
+def _labels(of: OpenVectors, predictor: VectorPredictor, index: int) -> dict[str, Any]:
     example = _example(of, index)
     batch = LabelledVectors(example.values[None], [example], of.task).unchanged(np.arange(1))
     with torch.inference_mode():
@@ -132,7 +132,7 @@ def _labels(of: Vectors, predictor: VectorPredictor, index: int) -> dict[str, An
     }
 
 
-def _window(of: Vectors, predictor: VectorPredictor, index: int) -> dict[str, Any]:
+def _window(of: OpenVectors, predictor: VectorPredictor, index: int) -> dict[str, Any]:
     windows, inputs = of.windows, of.windows.series
     count = len(windows) // windows.turns
     _check(index, count)
@@ -162,7 +162,7 @@ def _window(of: Vectors, predictor: VectorPredictor, index: int) -> dict[str, An
     }
 
 
-def _names(of: Vectors, count: int) -> list[str]:
+def _names(of: OpenVectors, count: int) -> list[str]:
     """The names of the channels that are shown."""
     inputs = of.task.vectors
     named = list(inputs.columns) if isinstance(inputs, SeriesInput) else []

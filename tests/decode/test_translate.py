@@ -163,7 +163,7 @@ def test_progress_ends_with_all(translator: Translator, texts: list[str]) -> Non
 
 
 def test_text_in_capitals_is_translated_in_lower_case(translator: Translator) -> None:
-    """The vocabulary has no word in capitals. What a model says to the usual spelling is written in capitals."""
+    """The vocabulary has no word in capitals, so what the model says to the usual spelling is written so."""
     usual, capitals = "the red cat sat on a mat.", "THE RED CAT SAT ON A MAT."
     search = SearchConfig(beam=2, n_best=2)
     ((best, second), *_) = translator.hypotheses([usual], search=search)

@@ -160,3 +160,16 @@ def test_progress_ends_with_all(translator: Translator, texts: list[str]) -> Non
     translator.hypotheses([*texts, ""], progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (65, 65)
     assert seen == sorted(seen)
+
+
+def test_text_in_capitals_is_translated_in_lower_case(translator: Translator) -> None:
+    """The vocabulary has no word in capitals, so what the model says to the usual spelling is written so."""
+    usual, capitals = "the red cat sat on a mat.", "THE RED CAT SAT ON A MAT."
+    search = SearchConfig(beam=2, n_best=2)
+    ((best, second), *_) = translator.hypotheses([usual], search=search)
+    found = translator.hypotheses(["a dog ran.", capitals, "the BBC NASA AND I"], search=search)
+    assert [every.text for every in found[1]] == [best.text.upper(), second.text.upper()]
+    assert [every.log_prob for every in found[1]] == pytest.approx([best.log_prob, second.log_prob], abs=1e-4)
+    assert found[0][0].text == translator.translate(["a dog ran."], search=search)[0]
+    kept = translator.hypotheses([capitals], search=search, forbidden=["cat"])[0][0]
+    assert kept.text != best.text.upper()  # constraints are about the text as it is written

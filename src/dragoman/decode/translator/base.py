@@ -15,6 +15,7 @@ from dragoman.decode.translator.hypothesis import Hypothesis, Partial, refuse_st
 from dragoman.decode.translator.protected import aligned, keep_spans
 from dragoman.errors import UserError
 from dragoman.text.beside import MEMORY_PIECES, TERM_PIECES, BesideTokenizer, knows
+from dragoman.text.capitals import in_lower_case
 from dragoman.text.context import ContextConfig, fitted, last_sentences, sentence_of, with_sentence
 from dragoman.text.glossary import Glossary
 from dragoman.text.spans import SpanKind, find
@@ -149,8 +150,26 @@ class BaseTranslator(ABC):
         stops and its result is meaningless. Without `scored` an engine may omit the scores if that is faster.
         A text may have the sentences before it in front of it (`text/context.py`), if the model was trained
         so; the hypotheses are of the text itself.
+
+        Without constraints, a text in capitals that the vocabulary hardly knows is translated in lower case,
+        and its hypotheses are written in capitals (`text/capitals.py`).
         """
         refuse_string(texts)
+        free = prefixes is None and required is None and not forbidden and not (glossary or similar)
+        if free and self.context is None and (lower := self._in_lower_case(texts)):
+            found = self.hypotheses(
+                [lower.get(number, text) for number, text in enumerate(texts)],
+                search=search,
+                protect=protect,
+                align=align,
+                batch_tokens=batch_tokens,
+                progress=progress,
+                cancelled=cancelled,
+                scored=scored,
+            )
+            for number in lower:
+                found[number] = [replace(every, text=every.text.upper()) for every in found[number]]
+            return found
         config, size = search or self.search, batch_tokens or self.default_batch_tokens
         reader, texts_in_context = self, texts
         if self.context is not None:
@@ -285,6 +304,15 @@ class BaseTranslator(ABC):
                 texts, sources, constraints, cancelled, strict=True
             )
         ]
+
+    def _in_lower_case(self, texts: Sequence[str]) -> dict[int, str]:
+        """The texts in capitals that are better translated in lower case, by number."""
+
+        def count_pieces(text: str) -> int:
+            return len(self.src_tokenizer.encode(text))
+
+        found = {number: in_lower_case(text, count_pieces) for number, text in enumerate(texts)}
+        return {number: text for number, text in found.items() if text is not None}
 
     def _in_its_language(self, constraints: Constraints) -> Constraints:
         """Constraints with the pieces that every translation begins with. A prefix already has them."""

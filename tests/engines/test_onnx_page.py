@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from browser import Browser, find
 from dragoman.cli.main import app
 from dragoman.decode.search.config import SearchConfig
-from dragoman.engines.manifest import verify
+from dragoman.engines.manifest import verify_export
 from dragoman.engines.onnx_export import export_onnx
 from dragoman.engines.onnx_page import library_files, write_page
 from dragoman.errors import UserError
@@ -63,7 +63,7 @@ def page(tmp_path: Path, make_model: MakeModel) -> Path:
 
 
 def test_everything_that_the_page_names_is_beside_it(page: Path) -> None:
-    assert verify(page / "model") == []
+    assert verify_export(page / "model") == []
     assert json.loads((page / "page.json").read_text("utf-8")) == {"languages": ["en", "de"], "dtype": "q8"}
     assert sorted(path.name for path in (page / "library").iterdir()) == [
         "ort-wasm-simd-threaded.asyncify.mjs",

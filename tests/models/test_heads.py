@@ -141,7 +141,7 @@ def test_losses_by_hand(kind: str) -> None:
 
 
 def test_what_has_no_pooler_says_so() -> None:
-    with pytest.raises(UserError, match=r"task\.pooling: this model has no pooler of its own"):
+    with pytest.raises(UserError, match=r"task\.pooling: this model has no pooler; choose another one"):
         TaskNetwork(network("gpt-2"), HeadConfig("classify", 2, "pooler"))
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from battery.models import CASES, VOCAB, random_batch
 from dragoman.data.batch import collate
@@ -13,6 +12,7 @@ from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.rnn import RnnConfig, RnnDecoder, RnnEncoder, RnnState, final_states
+from dragoman.nn.dropout import dropout
 from dragoman.nn.recurrent import RecurrentStack
 
 LENGTHS = [7, 4, 1, 6]
@@ -126,7 +126,7 @@ def plain_stack(stack: RecurrentStack, x: torch.Tensor, rate: float, past: tuple
     after = []
     for i, layer in enumerate(stack.layers):
         begin = None if past is None else tuple(part[i : i + 1].contiguous() for part in past)
-        out, end = layer(F.dropout(x, rate) if i else x, begin)
+        out, end = layer(dropout(x, rate) if i else x, begin)
         after.append(end)
         x = out if i == 0 else x + out
     return x, tuple(torch.cat(parts) for parts in zip(*after, strict=True))
@@ -146,12 +146,12 @@ def test_by_default_dropout_is_torchs_at_every_position() -> None:
     state_of_generator = torch.get_rng_state()
 
     torch.manual_seed(7)
-    x = F.dropout(encoder.embedding(src), rate)
+    x = dropout(encoder.embedding(src), rate)
     lower = encoder.stack.layers[0](x)[0]
     # between the layers of an encoder the tokens lie position by position
-    fed = F.dropout(lower.transpose(0, 1).flatten(0, 1), rate).unflatten(0, (6, 3)).transpose(0, 1)
+    fed = dropout(lower.transpose(0, 1).flatten(0, 1), rate).unflatten(0, (6, 3)).transpose(0, 1)
     memory = lower + encoder.stack.layers[1](fed)[0]
-    embedded = F.dropout(decoder.embedding(tgt), rate)
+    embedded = dropout(decoder.embedding(tgt), rate)
     first = torch.tanh(decoder.bridge(final_states(memory, mask, True))).unflatten(-1, (2, 2, 16))
     past = tuple(first.permute(1, 2, 0, 3).unbind())
     prepared = decoder.attention.prepare(memory, mask)  # type: ignore[call-arg]
@@ -161,5 +161,5 @@ def test_by_default_dropout_is_torchs_at_every_position() -> None:
         y = embedded[:, t : t + 1]
         top, past = plain_stack(decoder.stack, torch.cat([y, context], -1), rate, past)
         hidden.append(torch.tanh(decoder.readout(torch.cat([top, context, y], -1))))
-    torch.testing.assert_close(ours, F.dropout(torch.cat(hidden, 1), rate), atol=1e-12, rtol=0)
+    torch.testing.assert_close(ours, dropout(torch.cat(hidden, 1), rate), atol=1e-12, rtol=0)
     assert torch.equal(torch.get_rng_state(), state_of_generator)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from dragoman.nn.dropout import dropout
 from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.layer import FeedForward
 from dragoman.nn.linear import xavier_linear
@@ -161,7 +162,7 @@ def test_dropout_falls_on_what_is_inside_a_feedforward_block(gated: bool) -> Non
     inner = block.widen(x)
     inner = nn.functional.relu(inner[..., :32]) * inner[..., 32:] if gated else nn.functional.relu(inner)
     torch.manual_seed(1)
-    expected = block.narrow(nn.functional.dropout(inner, 0.5))
+    expected = block.narrow(dropout(inner, 0.5))
     torch.manual_seed(1)
     torch.testing.assert_close(block(x), expected)
     torch.testing.assert_close(block.eval()(x), block.narrow(inner))

@@ -93,11 +93,15 @@ def test_the_page_of_explain_can_be_read_and_operated(page: Page, runs: Path, tm
 
 def links_words_and_files(page: Page) -> None:
     """The other drawing, merged words, and what is saved."""
-    browser, many = page.browser, page.count("#map text")
-    browser.click("#merging input")
-    assert page.count("#map text") < many, "words are fewer than pieces"
-    browser.click("#mode [data-key=links]")
-    assert page.count("#map path") > 0 and page.count("#map image") == 0
+    browser = page.browser
+    page.run("document.querySelector('#merging input').click()")  # by script: drawing replaces the control
+    browser.until(
+        "const seen = [...document.querySelectorAll('#map text')].map((each) => each.textContent);"
+        "return values[0].every((word) => seen.includes(word))",
+        ARABIC.split(),
+    )
+    page.run("document.querySelector('#mode [data-key=links]').click()")
+    browser.until("return document.querySelector('#map path') && !document.querySelector('#map image')")
     page.run("document.querySelector('#map svg').focus()")
     browser.press("\ue014")  # right: the first of those that look
     assert " looks at " in page.text("#readout")

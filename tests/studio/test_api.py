@@ -228,7 +228,7 @@ ASKED = {
     **dict.fromkeys(
         (f"/api/studio/{name}" for name in (
             "translate", "positions", "attention", "heads", "beam", "head", "training",
-            "read", "fill", "layers", "walk", "data", "nearest",
+            "read", "fill", "layers", "walk", "data", "nearest", "picture", "series",
         )),
         "POST",
     ),

@@ -34,7 +34,7 @@ def functions(load: Load) -> dict[str, Callable[[str], object]]:
         [glossary.GlossaryEntry(term, ("x",)) for term in ("a", "b", "a b", "www", "1 - 1", "k")]
     )
     identification = load("dragoman.text.identify")
-    identification.load_model()  # not counted: it is read once
+    identification.identification_model()  # not counted: it is read once
     identify = identification.identify
     segments = segment.segmenter(options.TokenizerConfig()).findall
 

@@ -191,11 +191,11 @@ def test_a_model_that_stands_still_is_told_once(make_run: MakeRun, monkeypatch: 
     monkeypatch.setattr(loop, "_STANDSTILL_FROM", 9)
     warmed_up = ("schedule.warmup=1", "train.validate_every=4")
     told = (make_run(*warmed_up, "optim.rate=1e-9").directory / "log.txt").read_text("utf-8")
-    assert told.count("how frequent pieces are") == 1
+    assert told.count("token frequencies alone give") == 1
     assert "after 12 updates the loss on the validation set is" in told
     monkeypatch.setattr(validation.DecoderValidator, "frequency_loss", 99.0)
     better = make_run(*warmed_up, "optim.rate=1e-9", "train.max_updates=12", name="better")
-    assert "how frequent" not in (better.directory / "log.txt").read_text("utf-8")
+    assert "token frequencies" not in (better.directory / "log.txt").read_text("utf-8")
 
 
 def test_out_of_memory_names_the_pair(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,11 @@ def test_a_direction_is_told_by_the_piece_before_the_source(run: Run) -> None:
         assert found[0].alignment is not None
     pair = [(TEXTS[0], SENTENCES["de"][0])]
     assert german.score(pair)[0].score != french.score(pair)[0].score
-    for to, source, told in ((None, None, "--to: say into"), ("it", None, "--to it"), ("fr", "de", "de-fr")):
+    for to, source, told in (
+        (None, None, "--to: name the target language"),
+        ("it", None, "--to it"),
+        ("fr", "de", "de-fr"),
+    ):
         with pytest.raises(UserError, match=told):
             dragoman.load(run.directory, device="cpu", to=to, source=source)
     assert dragoman.load(run.directory, to="fr", source="de", zero_shot=True, device="cpu").translate(

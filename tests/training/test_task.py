@@ -254,8 +254,8 @@ def test_what_cannot_be_is_refused(folder: Path, classifier: Run, tmp_path: Path
         (["finetune", directory, "x.tsv", "--task", "tag", "--model", "gpt-tiny"], "has its own model"),
         (["translate", directory, "x"], "fine-tuned for a task and does not translate"),
         (["predict", directory, "--set", "task.kind=tag"], "only task.text, task.second and task.label"),
-        (["pretrain", str(folder / "text.txt"), "--model", "lstm"], "'lstm' has no objective of its own"),
-        (["pretrain", str(folder / "text.txt"), "model.preset=lstm"], "'lstm' has no objective of its own"),
+        (["pretrain", str(folder / "text.txt"), "--model", "lstm"], "'lstm' has no default objective"),
+        (["pretrain", str(folder / "text.txt"), "model.preset=lstm"], "'lstm' has no default objective"),
     ):
         assert message in str(CliRunner().invoke(app, arguments).exception)
 

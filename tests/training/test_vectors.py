@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from dragoman.learning.vector_validation import VectorValidator
 from typer.testing import CliRunner
 
 from drafted import make_config
@@ -24,7 +23,7 @@ from dragoman.data.vectors.examples import Windows
 from dragoman.data.vectors.series import read_series
 from dragoman.data.vectors.stack import parts_of
 from dragoman.errors import UserError
-from dragoman.learning.vectors import windows_of
+from dragoman.learning.vectors import VectorValidator, windows_of
 from dragoman.probe.patches import look_at
 from dragoman.probe.record import record
 from dragoman.runs.config import RunConfig

@@ -311,7 +311,8 @@ class BaseTranslator(ABC):
         def count_pieces(text: str) -> int:
             return len(self.src_tokenizer.encode(text))
 
-        found = {number: in_lower_case(text, count_pieces) for number, text in enumerate(texts)}
+        capitals = [number for number, text in enumerate(texts) if text.isupper()]
+        found = {number: in_lower_case(texts[number], count_pieces) for number in capitals}
         return {number: text for number, text in found.items() if text is not None}
 
     def _in_its_language(self, constraints: Constraints) -> Constraints:

@@ -4,6 +4,7 @@ A check costs more than a small product, so the tests of what is built upon it (
 go without: they would take twice the time, and call nothing that is not called where it is checked.
 """
 
+import gc
 import os
 import sys
 from collections import Counter
@@ -131,3 +132,18 @@ def time_few_updates(item: pytest.Item) -> None:
     if estimate := sys.modules.get("dragoman.training.estimate"):
         tried = TRIED.setdefault("cpu", estimate._UPDATES["cpu"])
         estimate._UPDATES["cpu"] = tried if item.path.name in ESTIMATES else 2
+
+
+_OPEN_FILES = Path("/proc/self/fd")
+_MORE_FILES = 60
+_files_left = 40
+"""Files that were open after the last collection."""
+
+
+def pytest_runtest_logfinish() -> None:
+    """Exceptions that tests have caught hold mapped files until the collector runs, which is seldom in a
+    process this large. Where only 256 files may be open, they would not last."""
+    global _files_left
+    if _OPEN_FILES.is_dir() and len([*_OPEN_FILES.iterdir()]) > _files_left + _MORE_FILES:
+        gc.collect()
+        _files_left = len([*_OPEN_FILES.iterdir()])

@@ -16,9 +16,9 @@ from itertools import islice
 import numpy as np
 
 from common import write_table
-from dragoman.data.clean import is_copy
+from dragoman.data.drop_reasons import is_copy
 from dragoman.data.formats import Pair, read_lines
-from dragoman.data.judged import SAMPLE
+from dragoman.data.mark_suspects import SAMPLE
 from dragoman.data.suspects import Judge
 
 KINDS = ("misaligned", "language", "swapped", "copy")

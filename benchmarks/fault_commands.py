@@ -23,7 +23,7 @@ import dragoman.checkpoint.huggingface
 import dragoman.engines.ctranslate2
 import dragoman.training.api  # noqa: F401
 from dragoman.cli.main import main as dragoman_main
-from dragoman.training.compiler import load_compiler
+from dragoman.training.optim import load_compiler
 from fault_operations import Operations
 
 load_compiler()

@@ -11,7 +11,7 @@ from typer.main import get_command
 from dragoman.cli.main import app
 from dragoman.config import to_dict
 from dragoman.learning.resolve import resolve
-from dragoman.training.leftovers import is_leftover
+from dragoman.training.verify import is_leftover
 from fault_commands import run_command
 from fault_common import Found
 from fault_slots import DIRECTORIES, FILES, OPTION_BASES, RUN_SLOTS, SLOTS

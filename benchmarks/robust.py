@@ -31,8 +31,8 @@ from typing import Any
 import dragoman
 from common import write_table
 from dragoman.data.formats import read_lines
-from dragoman.data.seeded import Dice
-from dragoman.data.sloppy import WAYS
+from dragoman.data.seeded_random import Dice
+from dragoman.data.typing_noise import WAYS
 from dragoman.errors import run_script
 from dragoman.evaluate.metrics import bleu
 

@@ -22,7 +22,7 @@ from dragoman.data.corpus import Prepared, prepare
 from dragoman.learning.resolve import resolve
 from dragoman.runs.config import RunConfig
 from dragoman.training.batches import Batches
-from dragoman.training.compiler import load_compiler
+from dragoman.training.optim import load_compiler
 from dragoman.training.state import Training
 from dragoman.training.update import Late, Learnt, learn
 from made_up import spelt

@@ -193,7 +193,7 @@ def check_search(device: str, count: int) -> str:
     from dragoman.models import build
     from dragoman.models.base import Vocab
     from dragoman.models.transformer import TransformerConfig
-    from dragoman.text.spelling import Spelling
+    from dragoman.text.piece_bytes import Spelling
 
     torch.manual_seed(1)
     marks = [b" ", b"(", b")", b" (", b"))", b" )", b"(("]

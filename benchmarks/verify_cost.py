@@ -135,8 +135,8 @@ def prepare_here(directory: Path, pairs: int) -> Path:
 
 def with_blocks(store: Path, target: Path, block: int) -> Path:
     """The same store with hashes of blocks of another size."""
-    from dragoman.data.hashed import OutputFiles
     from dragoman.data.seal import HASHES, META, read_seal, write_seal
+    from dragoman.data.verified_files import OutputFiles
 
     shutil.copytree(store, target, ignore=shutil.ignore_patterns(META, HASHES))
     with OutputFiles() as output:
@@ -207,7 +207,7 @@ def main() -> None:
         print(json.dumps(read_here(Path(options.child[0]), int(options.child[1]))))
         return
     from common import write_table
-    from dragoman.data.hashed import BLOCK
+    from dragoman.data.verified_files import BLOCK
 
     with tempfile.TemporaryDirectory() as name:
         store = options.store or prepare_here(Path(name), options.pairs)

@@ -8,8 +8,8 @@ held out, and asked of the memory with the test set.
 
 - Terms: a glossary is made of words of the test set that the aligner finds, each with the shortest form that
   the corpus has, as a dictionary would. Measured: how many of them the translation has in any form (a long
-  common beginning, `text/forms.py`), and how many in just the form of the reference; of these, apart, those
-  whose form is not that of the glossary.
+  common beginning, `text/word_forms.py`), and how many in just the form of the reference; of these, apart,
+  those whose form is not that of the glossary.
 - Memory: the training pairs. Sentences are grouped by the similarity of their best match.
 
 Tables go to `OUT/table.md` and standard output.
@@ -30,16 +30,16 @@ from typing import Any
 import dragoman
 from dragoman.data.formats import read_lines
 from dragoman.data.memory import FuzzyMatch, TranslationMemory
-from dragoman.data.seeded import Dice
-from dragoman.data.terms import TermLexicon
+from dragoman.data.seeded_random import Dice
+from dragoman.data.term_examples import TermLexicon
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import run_script
 from dragoman.evaluate.metrics import bleu, chrf
 from dragoman.serve.masks import mask
-from dragoman.text.forms import are_forms, form_in
 from dragoman.text.glossary import Glossary, GlossaryEntry
 from dragoman.text.spans import DEFAULT_KINDS
 from dragoman.text.word_boundaries import has_phrase
+from dragoman.text.word_forms import are_forms, form_in
 
 Pairs = list[tuple[str, str]]
 Matched = tuple[tuple[str, str], FuzzyMatch]

@@ -17,7 +17,7 @@ from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.translator.translator import search as search_jobs
 from dragoman.models.base import EncoderDecoder
 from dragoman.shapes import Bool, Int, Tensor
-from dragoman.text.spelling import Spelling
+from dragoman.text.piece_bytes import Spelling
 
 
 def jobs_of(

@@ -240,7 +240,7 @@ def test_apples_gpu_is_taken_only_where_it_is_asked_for(monkeypatch: pytest.Monk
     import torch
 
     from dragoman.nn.loss import widest
-    from dragoman.runs.device import pick_device
+    from dragoman.runs.opening import pick_device
 
     assert widest(torch.device("mps")) == torch.float32 and widest(torch.device("cpu")) == torch.float64
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

@@ -8,7 +8,7 @@ import pytest
 from dragoman.learning import validation
 from dragoman.runs.directory import Run
 from dragoman.training import loop
-from dragoman.training.clock import Clock
+from dragoman.training.budget import Clock
 from dragoman.training.display import Quiet
 from dragoman.training.session import train_run
 

@@ -6,9 +6,9 @@ python tests/tiny_demo.py --out RUN
 from typing import Any
 
 from dragoman.cli import demo as command
-from dragoman.data import dates
+from dragoman.data import demo_dates
 
-_whole_recipe, _whole_task = command.recipe, dates.draw_dates
+_whole_recipe, _whole_task = command.recipe, demo_dates.draw_dates
 
 
 def recipe(files: Any, seed: int, quick: bool) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def recipe(files: Any, seed: int, quick: bool) -> dict[str, Any]:
     return plain
 
 
-def generate(seed: int, **_sizes: int) -> dates.DateTask:
+def generate(seed: int, **_sizes: int) -> demo_dates.DateTask:
     return _whole_task(seed, train_size=400, valid_size=20, test_size=30)
 
 
@@ -28,6 +28,6 @@ if __name__ == "__main__":
 
     from dragoman.cli.main import main
 
-    command.recipe, dates.draw_dates = recipe, generate
+    command.recipe, demo_dates.draw_dates = recipe, generate
     sys.argv[1:1] = ["demo"]
     main()

@@ -3,7 +3,7 @@
 import random
 
 from dragoman.autopilot import Profile, Profiler
-from dragoman.data.clean import is_empty
+from dragoman.data.drop_reasons import is_empty
 
 Pairs = list[tuple[str, str]]
 

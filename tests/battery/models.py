@@ -14,7 +14,7 @@ from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 from dragoman.models.ulmfit import UlmfitConfig
 from dragoman.models.unilm import UnilmConfig
-from dragoman.nn.tap import open_tap
+from dragoman.nn.attention_kernels import open_tap
 
 VOCAB = Vocab(src_size=23, tgt_size=23, shared=True)
 SEPARATE = Vocab(src_size=19, tgt_size=23, shared=False)

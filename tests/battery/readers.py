@@ -5,10 +5,10 @@ import dataclasses
 import torch
 
 from dragoman.data.batch import TextBatch
-from dragoman.learning.answers import AnsweredPieces
 from dragoman.learning.bidirectional import Bidirectional
 from dragoman.learning.loss import Objective
 from dragoman.learning.masked import MaskedLanguageModel
+from dragoman.learning.masked_prediction import AnsweredPieces
 from dragoman.models import READERS, build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import Bert, BertConfig

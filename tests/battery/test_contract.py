@@ -8,7 +8,7 @@ import torch
 from battery.models import BY_COUNTING, CASES, WITHOUT_ATTENTION, make, random_batch
 from dragoman.data.batch import collate
 from dragoman.learning.cross_entropy import CrossEntropy
-from dragoman.nn.tap import open_tap
+from dragoman.nn.attention_kernels import open_tap
 from until_learnt import learn_by_heart
 
 LENGTHS = [7, 4, 1, 6]

@@ -8,7 +8,7 @@ import typer
 
 import tiny_demo
 from dragoman.cli import demo as command
-from dragoman.data import dates
+from dragoman.data import demo_dates
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
 
@@ -16,7 +16,7 @@ from dragoman.learning.resolve import resolve
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(command, "recipe", tiny_demo.recipe)
-    monkeypatch.setattr(dates, "draw_dates", tiny_demo.generate)
+    monkeypatch.setattr(demo_dates, "draw_dates", tiny_demo.generate)
     monkeypatch.chdir(tmp_path)
 
 
@@ -72,7 +72,7 @@ def test_the_recipe_is_valid(quick: bool) -> None:
 
 
 def test_the_languages_are_counted_right() -> None:
-    languages = {locale.partition("_")[0] for locale in dates.LOCALES}
+    languages = {locale.partition("_")[0] for locale in demo_dates.LOCALES}
     assert f"in {len(languages)} languages" in (command.demo.__doc__ or "")
 
 

@@ -20,7 +20,7 @@ from dragoman.errors import UserError
 from dragoman.evaluate.alignment import GoldLinks
 from dragoman.probe.explain import Explained, draw, explain_sentence
 from dragoman.probe.figures.pieces import shown
-from dragoman.probe.gold import align_heads
+from dragoman.probe.head_alignments import align_heads
 from dragoman.probe.inside import inside_hypothesis, inside_texts
 from dragoman.runs.directory import Run
 from dragoman.serve.limits import Limits

@@ -16,7 +16,7 @@ from dragoman.errors import UserError
 from dragoman.extras import install_command
 from dragoman.files import beside
 from dragoman.training import api
-from dragoman.training.clock import Clock
+from dragoman.training.budget import Clock
 
 COMMANDS = ["demo", "train", "resume", "translate", "score", "evaluate", "compare", "corpus", "tokenize"]
 

@@ -17,7 +17,7 @@ from dragoman.cli.main import app
 from dragoman.errors import UserError
 from dragoman.files import new_directory
 from dragoman.runs.directory import Run
-from dragoman.training.leftovers import find_leftovers, is_leftover
+from dragoman.training.verify import find_leftovers, is_leftover
 from dragoman.unfinished import unfinished_name
 from toy import toy_config, toy_pairs, write_pairs
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman.data.clean import REASONS
 from dragoman.data.config import DataConfig, ShardConfig, SourceConfig
 from dragoman.data.corpus import overlap, prepare
+from dragoman.data.drop_reasons import REASONS
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.prepared import PreparedTask, prepare_task
 from dragoman.data.prepared import Prepared

@@ -14,10 +14,10 @@ import pytest
 
 from data.damage import KINDS, make_earlier, make_store, read_all, write_corpus
 from data.killed import killed_before
-from dragoman.data import cache as cache_module
-from dragoman.data.cache import found_or_made
-from dragoman.data.hashed import DamagedStore
+from dragoman.data import fingerprint as fingerprint_module
+from dragoman.data.fingerprint import found_or_made
 from dragoman.data.prepared import verify_prepared
+from dragoman.data.verified_files import DamagedStore
 from dragoman.errors import UserError
 from dragoman.files import new_directory
 
@@ -156,7 +156,7 @@ def test_a_damaged_cache_that_cannot_be_removed(tmp_path: Path, monkeypatch: pyt
     def fail(_: Path) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(cache_module, "discard", fail)
+    monkeypatch.setattr(fingerprint_module, "discard", fail)
     with pytest.raises(UserError, match=r"damaged, and it cannot be removed \(Read-only file system\)"):
         make_store("text", tmp_path)
 

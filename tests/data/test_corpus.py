@@ -6,9 +6,9 @@ import pytest
 
 from data.conftest import Decoded, MakePairs, WriteCorpus
 from dragoman.data import encode, scan
-from dragoman.data.clean import is_copy, is_empty
 from dragoman.data.corpus import CleanConfig, DataConfig, SourceConfig, overlap, prepare
-from dragoman.data.hashes import normalise
+from dragoman.data.drop_reasons import is_copy, is_empty
+from dragoman.data.text_hashes import normalise
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 

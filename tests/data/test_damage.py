@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from data.damage import KINDS, copy_store, damage, files_of, make_earlier, make_store, read_all, reseal
-from dragoman.data import hashed
-from dragoman.data.hashed import DamagedStore
+from dragoman.data import verified_files
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.prepared import Prepared, mend, overlap, verify_prepared
+from dragoman.data.verified_files import DamagedStore
 from dragoman.errors import UserError
 
 BLOCK = 512
@@ -49,7 +49,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
     """One of each kind, of many small blocks."""
     root = tmp_path_factory.mktemp("stores").resolve()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hashed, "BLOCK", BLOCK)
+        patch.setattr(verified_files, "BLOCK", BLOCK)
         return {kind: Made(kind, root / kind) for kind in KINDS}
 
 

@@ -9,20 +9,20 @@ from datetime import date, timedelta
 import pytest
 from babel.dates import format_date, format_skeleton
 
-from dragoman.data import date_ways, dates
+from dragoman.data import demo_date_formats, demo_dates
 from dragoman.errors import UserError
 
 MAY_9 = date(2026, 5, 9)
-SAMPLE = [dates.FIRST + timedelta(days=733 * n + n % 7) for n in range(49)]
+SAMPLE = [demo_dates.FIRST + timedelta(days=733 * n + n % 7) for n in range(49)]
 
 
 def written(locale: str, day: date) -> set[str]:
-    return {way.write(day) for way in date_ways.ways_of(locale) if day.day in way.days}
+    return {way.write(day) for way in demo_date_formats.ways_of(locale) if day.day in way.days}
 
 
 @pytest.fixture(scope="module")
-def task() -> dates.DateTask:
-    return dates.draw_dates(seed=3, train_size=20_000, valid_size=300, test_size=400)
+def task() -> demo_dates.DateTask:
+    return demo_dates.draw_dates(seed=3, train_size=20_000, valid_size=300, test_size=400)
 
 
 @pytest.mark.parametrize(
@@ -65,15 +65,15 @@ def test_month_first_numbers_are_left_out() -> None:
 
 
 def test_many_languages() -> None:
-    assert len({locale.partition("_")[0] for locale in dates.LOCALES}) >= 40
-    assert all(len(date_ways.ways_of(locale)) >= 6 for locale in dates.LOCALES)
+    assert len({locale.partition("_")[0] for locale in demo_dates.LOCALES}) >= 40
+    assert all(len(demo_date_formats.ways_of(locale)) >= 6 for locale in demo_dates.LOCALES)
 
 
 def test_same_text_as_babel() -> None:
     """The compiled tables against Babel's formatter, for every pattern that comes from the CLDR as it is."""
     compared = 0
-    for locale in dates.LOCALES:
-        for way in date_ways.ways_of(locale):
+    for locale in demo_dates.LOCALES:
+        for way in demo_date_formats.ways_of(locale):
             if way.variant != "plain" or (locale == "ru" and way.pattern == "yMEd"):
                 continue  # Babel's stand-alone weekdays of Russian depend on what was loaded before
             for day in SAMPLE:
@@ -83,10 +83,10 @@ def test_same_text_as_babel() -> None:
                     expected = format_skeleton(way.pattern, day, locale=locale)  # type: ignore[arg-type]
                 else:
                     continue
-                typed = expected.translate(date_ways._UNTYPED)
+                typed = expected.translate(demo_date_formats._UNTYPED)
                 assert way.write(day) == unicodedata.normalize("NFC", typed), (locale, way.name)
                 compared += 1
-    assert compared > 49 * 4 * len(dates.LOCALES) / 2
+    assert compared > 49 * 4 * len(demo_dates.LOCALES) / 2
 
 
 def test_no_text_has_two_meanings() -> None:
@@ -100,8 +100,8 @@ def test_no_text_has_two_meanings() -> None:
         date(2000 + year, month, year) for year in range(1, 32) for month in (1, 3, 5, 7, 8, 10, 12)
     ]
     meaning: dict[str, date] = {}
-    for locale in dates.LOCALES:
-        for way in date_ways.ways_of(locale):
+    for locale in demo_dates.LOCALES:
+        for way in demo_date_formats.ways_of(locale):
             two_figures = way.write(date(1987, 1, 1)).find("1987") < 0
             for day in short_years if two_figures else long_years:
                 if day.day in way.days:
@@ -123,24 +123,27 @@ def test_texts_do_not_depend_on_the_order_of_loading() -> None:
         ).stdout
         for step in ("1", "-1")
     )
-    here = [[way.write(date(2026, 5, 1)) for way in date_ways.ways_of(locale)] for locale in dates.LOCALES]
+    here = [
+        [way.write(date(2026, 5, 1)) for way in demo_date_formats.ways_of(locale)]
+        for locale in demo_dates.LOCALES
+    ]
     assert forward == backward
     assert forward.strip() == hashlib.sha256(repr(here).encode()).hexdigest()
 
 
-def test_same_seed_same_pairs(task: dates.DateTask) -> None:
-    assert dates.draw_dates(3, 20_000, 300, 400) == task
-    assert dates.draw_dates(4, 200, 30, 40).train != task.train[:200]
+def test_same_seed_same_pairs(task: demo_dates.DateTask) -> None:
+    assert demo_dates.draw_dates(3, 20_000, 300, 400) == task
+    assert demo_dates.draw_dates(4, 200, 30, 40).train != task.train[:200]
 
 
-def test_sizes_and_no_source_text_twice(task: dates.DateTask) -> None:
+def test_sizes_and_no_source_text_twice(task: demo_dates.DateTask) -> None:
     sizes = [len(part) for part in (task.train, task.valid, task.test_dates, task.test_ways)]
     assert sizes == [20_000, 300, 400, 400]
     sources = [src for src, _ in task.train + task.valid] + [e.src for e in task.test_dates + task.test_ways]
     assert len(set(sources)) == len(sources)
 
 
-def test_held_out_days_are_in_no_training_pair(task: dates.DateTask) -> None:
+def test_held_out_days_are_in_no_training_pair(task: demo_dates.DateTask) -> None:
     seen = {tgt for _, tgt in task.train}
     assert not seen & {e.tgt for e in task.test_dates}
     assert not seen & {tgt for _, tgt in task.valid}
@@ -148,7 +151,7 @@ def test_held_out_days_are_in_no_training_pair(task: dates.DateTask) -> None:
     assert 0.095 < parts.count("test") / len(parts) < 0.105
 
 
-def test_held_out_ways_are_in_no_training_pair(task: dates.DateTask) -> None:
+def test_held_out_ways_are_in_no_training_pair(task: demo_dates.DateTask) -> None:
     known, unseen = dates.split_ways()
     for example in task.test_ways:
         day = date.fromisoformat(example.tgt)
@@ -166,7 +169,7 @@ def test_words_of_held_out_ways_are_known_to_training() -> None:
         )
 
 
-def test_the_source_shows_day_and_year(task: dates.DateTask) -> None:
+def test_the_source_shows_day_and_year(task: demo_dates.DateTask) -> None:
     """An independent look at the pairs: the figures of the target's day and year are in the source."""
     for src, tgt in task.train[:5000]:
         numbers = {int(n) for n in "".join(c if c.isdecimal() else " " for c in src).split()}
@@ -174,9 +177,9 @@ def test_the_source_shows_day_and_year(task: dates.DateTask) -> None:
         assert day in numbers and (year in numbers or year % 100 in numbers), (src, tgt)
 
 
-def test_files(task: dates.DateTask, tmp_path) -> None:
-    paths = dates.paths(tmp_path / "dates")
-    dates.write_dates(paths, task)
+def test_files(task: demo_dates.DateTask, tmp_path) -> None:
+    paths = demo_dates.paths(tmp_path / "dates")
+    demo_dates.write_dates(paths, task)
     lines = paths["train"].read_text(encoding="utf-8").split("\n")
     assert [tuple(line.split("\t")) for line in lines[:-1]] == task.train
     assert len(paths["test_ways"].read_text(encoding="utf-8").split("\n")) == 401
@@ -184,13 +187,13 @@ def test_files(task: dates.DateTask, tmp_path) -> None:
 
 
 def test_too_many_pairs_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = {"en": [date_ways.ways_of("en")[0]]}
-    monkeypatch.setattr(dates, "split_ways", lambda: (one, {}))
+    one = {"en": [demo_date_formats.ways_of("en")[0]]}
+    monkeypatch.setattr(demo_dates, "split_ways", lambda: (one, {}))
     with pytest.raises(UserError, match=r"5000 pairs.*ask for fewer"):
-        dates.draw_dates(1, train_size=10, valid_size=5000, test_size=0)
+        demo_dates.draw_dates(1, train_size=10, valid_size=5000, test_size=0)
 
 
 def test_without_babel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "babel", None)
     with pytest.raises(UserError, match=r"pip install .*\[demo\]"):
-        date_ways._babel_locale("de")
+        demo_date_formats._babel_locale("de")

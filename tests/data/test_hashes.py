@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dragoman.data import hashes as hashes_module
-from dragoman.data.clean import (
+from dragoman.data import text_hashes as hashes_module
+from dragoman.data.config import CleanConfig
+from dragoman.data.drop_reasons import (
     COPY,
     DUPLICATE,
     HELD_OUT,
@@ -19,9 +20,8 @@ from dragoman.data.clean import (
     length_codes,
     reason_of,
 )
-from dragoman.data.config import CleanConfig
-from dragoman.data.hashed import OutputFiles
-from dragoman.data.hashes import (
+from dragoman.data.split import hold_out
+from dragoman.data.text_hashes import (
     NumberWriter,
     contains,
     hash_pair,
@@ -32,7 +32,7 @@ from dragoman.data.hashes import (
     normalise,
     write_sorted_set,
 )
-from dragoman.data.split import hold_out
+from dragoman.data.verified_files import OutputFiles
 
 
 @pytest.mark.parametrize("partition", [1 << 21, 1000, 37])
@@ -106,7 +106,7 @@ def test_normalised_equality(one: str, other: str, same: bool) -> None:
 
 def test_hashes_are_the_same_in_every_process() -> None:
     assert hash_text("Grüße\u2028") == 0x9CA6A2FDABD696A7
-    code = "from dragoman.data.hashes import hash_pair; print(hash_pair('a', 'b'))"
+    code = "from dragoman.data.text_hashes import hash_pair; print(hash_pair('a', 'b'))"
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code],

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.data.invent import Inventor, common_runs
+from dragoman.data.invented_pairs import Inventor, common_runs
 from dragoman.data.sampler import CorpusRange
 from dragoman.learning.translate import Pairs
 from dragoman.text.tokenizer import TokenizerConfig

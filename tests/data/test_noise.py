@@ -14,7 +14,7 @@ from dragoman.data.noise import (
     permute,
     rotate,
 )
-from dragoman.data.seeded import Dice
+from dragoman.data.seeded_random import Dice
 from dragoman.errors import UserError
 
 MASK, FIRST, SIZE = 3, 10, 1010

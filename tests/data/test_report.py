@@ -17,12 +17,12 @@ from data.conftest import MakePairs, WriteCorpus
 from dragoman.cli.corpus import Reason, corpus
 from dragoman.cli.corpus_tables import share
 from dragoman.data import report as report_module
-from dragoman.data.clean import REASONS, is_copy, is_empty
 from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
 from dragoman.data.corpus import prepare
-from dragoman.data.hashes import normalise
+from dragoman.data.drop_reasons import REASONS, is_copy, is_empty
 from dragoman.data.report import OVERLAP, analyse, histogram
 from dragoman.data.scan import scan
+from dragoman.data.text_hashes import normalise
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 

@@ -7,9 +7,9 @@ import pytest
 
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.data.seeded import Dice, uniform_each
-from dragoman.data.sloppy import WAYS, SloppySources, sloppy
+from dragoman.data.seeded_random import Dice, uniform_each
 from dragoman.data.store import load_pairs
+from dragoman.data.typing_noise import WAYS, SloppySources, sloppy
 from dragoman.errors import UserError
 from dragoman.learning.translate import Pairs
 from dragoman.runs.objective import ObjectiveConfig

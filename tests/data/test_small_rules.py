@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.data.alignment import CorpusAligner
 from dragoman.data.config import DataConfig, SourceConfig
-from dragoman.data.date_ways import _vocabulary
+from dragoman.data.demo_date_formats import _vocabulary
 from dragoman.data.documents import parse_document
 from dragoman.data.formats import gettext, read_pairs
 from dragoman.data.labelled.layout import Item

@@ -13,15 +13,15 @@ from dragoman.data.config import DataConfig
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.memory import TranslationMemory, similarity
 from dragoman.data.store import load_pairs
-from dragoman.data.terms import FoundTerm, TermLexicon, TermSources
+from dragoman.data.term_examples import FoundTerm, TermLexicon, TermSources
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
 from dragoman.learning.translate import Pairs
 from dragoman.runs.objective import ObjectiveConfig
-from dragoman.text.beside import MEMORY_PIECES, TERM_PIECES
-from dragoman.text.forms import are_forms
+from dragoman.text.source_additions import MEMORY_PIECES, TERM_PIECES
 from dragoman.text.tokenizer import TokenizerConfig
 from dragoman.text.word_boundaries import has_phrase
+from dragoman.text.word_forms import are_forms
 from toy import write_pairs
 
 NOUNS = """table Tabelle, lamp Lampe, ladder Leiter, battery Batterie, fork Gabel, tube Röhre, pump Pumpe,
@@ -114,7 +114,7 @@ def test_what_is_kept_of_a_pair_changes_nothing(prepared: Prepared, monkeypatch:
         through.batch(numbers, epoch)
     kept = _sources(through.batch(numbers, 2))
     assert kept == _sources(resumed.batch(numbers, 2))
-    monkeypatch.setattr("dragoman.data.terms._MOST_KNOWN", 0)
+    monkeypatch.setattr("dragoman.data.term_examples._MOST_KNOWN", 0)
     afresh = Pairs(store, tokenizers, **settings)
     parts = np.array_split(numbers[::-1], 5)
     assert kept == [row for part in parts for row in _sources(afresh.batch(part, 2))][::-1]
@@ -136,7 +136,7 @@ def test_terms_are_looked_for_once_and_so_many_are_kept(
     for epoch in range(3):
         sources(plain, numbers, epoch)
     assert len(asked) == asked.total() == len(numbers)
-    monkeypatch.setattr("dragoman.data.terms._MOST_KNOWN", 5)
+    monkeypatch.setattr("dragoman.data.term_examples._MOST_KNOWN", 5)
     forgetful(plain, numbers, 0)
     assert len(forgetful._known) == 5
     assert forgetful(plain, numbers[:0], 0) == plain

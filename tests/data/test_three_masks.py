@@ -9,7 +9,7 @@ from data.test_blocks import STREAM, TEXT, E, S
 from data.text import stored
 from dragoman.data.blocks import Blocks
 from dragoman.data.noise import NoiseConfig, Pieces
-from dragoman.data.seeded import Dice
+from dragoman.data.seeded_random import Dice
 from dragoman.learning.prefix import PrefixedText, cut_of
 from dragoman.learning.unilm import SegmentedText
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.data.hashed import OutputFiles, StoreFiles
 from dragoman.data.store import PairStore
 from dragoman.data.store_writer import StoreWriter
+from dragoman.data.verified_files import OutputFiles, StoreFiles
 
 WORD = np.dtype(np.uint16)
 

@@ -9,7 +9,7 @@ from dragoman.decode.translator.translator import Translator
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
-from dragoman.text.spelling import Spelling
+from dragoman.text.piece_bytes import Spelling
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 EOS = 2

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dragoman.decode.search.allocate import best_piece
+from dragoman.decode.search.beam_allocation import best_piece
 
 
 @pytest.mark.parametrize("size", [5, 256, 300, 1000, 1024])

@@ -9,8 +9,8 @@ from decode.constrained import TEXTS, wild
 from dragoman.decode.search.job import Job
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
-from dragoman.text.beside import MEMORY_PIECES, TERM_PIECES, with_similar, with_terms
 from dragoman.text.glossary import Glossary, GlossaryEntry
+from dragoman.text.source_additions import MEMORY_PIECES, TERM_PIECES, with_similar, with_terms
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 GLOSSARY = Glossary([GlossaryEntry("cat", ("Katze", "Kater"))])

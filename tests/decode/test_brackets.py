@@ -15,7 +15,7 @@ from dragoman.decode.search.job import Job
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.models.base import Vocab
-from dragoman.text.spelling import Spelling
+from dragoman.text.piece_bytes import Spelling
 from dragoman.text.tokenizer import Tokenizer
 
 PIECES = [b"", b"", b"", b" ", b"(", b")", b"[", b"]", b"a", b"))", b"([", b"])(", b"(]", b")[", b"()a"]

@@ -16,7 +16,7 @@ from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.slots import TransformerSlots, fits
 from dragoman.models.transformer import TransformerConfig
-from dragoman.nn.tap import open_tap
+from dragoman.nn.attention_kernels import open_tap
 from searching import batch_of, jobs_of, search
 
 SMALL = {"num_layers": 2, "model_dim": 16, "num_heads": 2, "ff_dim": 24}

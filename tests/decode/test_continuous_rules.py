@@ -21,7 +21,7 @@ from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.mixed import MixedConfig
 from dragoman.models.slots import fits
-from dragoman.text.spelling import Spelling
+from dragoman.text.piece_bytes import Spelling
 from searching import jobs_of
 
 BRACKETS = [b"(", b")", b"[", b"]", b"))", b"([", b"])(", b"(]", b")[", b"()a", b"((("]

@@ -17,7 +17,7 @@ from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.bert import BertConfig
 from dragoman.probe.embed import Embedder
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, Tokenizer, TokenizerConfig
-from dragoman.training.imports import import_run
+from dragoman.training.import_published import import_run
 
 TEXTS = ["a cat sat", "", "the cat, on a mat", "mat"]
 BERT = ("bert", BertConfig(2, 16, 4, 24, max_positions=64))

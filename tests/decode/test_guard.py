@@ -5,7 +5,7 @@ import torch
 
 from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.decode.search.job import Ended, Job
-from dragoman.decode.search.loops import Repetition, longest_run, loops, tail_run, without_loops
+from dragoman.decode.search.loop_guard import Repetition, longest_run, loops, tail_run, without_loops
 from dragoman.decode.search.scorer import Scorer
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab

@@ -9,8 +9,8 @@ import torch
 
 from decode.constrained import EOS, KINDS, LETTERS, some_words, translator, wild
 from dragoman.decode.rules.constraints import Constraints
-from dragoman.decode.rules.lexical import Required
-from dragoman.decode.search.allocate import _rank_within
+from dragoman.decode.rules.required_phrases import Required
+from dragoman.decode.search.beam_allocation import _rank_within
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
 from dragoman.models.base import EncoderDecoder

@@ -11,8 +11,8 @@ import torch
 from battery.models import make, random_batch
 from decode.constrained import wild
 from dragoman.decode.search import beam as beam_module
-from dragoman.decode.search.allocate import best_pieces
 from dragoman.decode.search.beam import Beam
+from dragoman.decode.search.beam_allocation import best_pieces
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Ended, SearchMethod
 from dragoman.decode.search.scorer import Scorer

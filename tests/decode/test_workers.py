@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dragoman.decode.translator.translator import share_of, side_by_side, workers_for
-from dragoman.nn.tap import open_tap
+from dragoman.nn.attention_kernels import open_tap
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from dragoman.evaluate.forecasts import (
 )
 from dragoman.learning.labels import forecast_loss
 from dragoman.learning.vector_plan import season_of
-from dragoman.nn.student import student
+from dragoman.nn.student_t import student
 
 
 def test_naive_and_seasonal_naive() -> None:

@@ -21,9 +21,9 @@ from dragoman.models.gpt import GptConfig
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.attention_kernels import Projected, join_heads
-from dragoman.nn.embedding import Projection
 from dragoman.nn.kernel_choice import half_refusal
 from dragoman.nn.layer import Activation, FeedForward
+from dragoman.nn.linear import Projection
 from dragoman.nn.loss import cross_entropy, projected_cross_entropy
 from dragoman.nn.mask import CAUSAL, Mask, Packing, packed, padding
 from dragoman.nn.positions import Relation, Rotary

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dragoman.data.batch import VectorBatch
-from dragoman.data.vectors.cut import image_patches
+from dragoman.data.vectors.patches import image_patches
 from dragoman.learning.labels import VectorLabels
 from dragoman.models.base import Vocab
 from dragoman.models.task_heads import HeadConfig, TaskNetwork

@@ -13,7 +13,7 @@ from dragoman.learning.cross_entropy import CrossEntropy, GuidedAlignment, align
 from dragoman.models import build
 from dragoman.models.base import AlignmentGuide, EncoderDecoder, Vocab, source_attentions
 from dragoman.models.transformer import TransformerConfig
-from dragoman.nn.tap import open_tap
+from dragoman.nn.attention_kernels import open_tap
 
 PAIRS = [([3, 4, 5], [6, 7, 8, 9]), ([5, 6], [4]), ([7, 8], [3, 4])]
 CELLS = [(0, 0, 1, 1.0), (0, 2, 0, 0.5), (0, 2, 2, 0.5), (0, 3, 2, 1.0), (1, 0, 0, 1.0)]

@@ -11,7 +11,7 @@ import torch
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example
-from dragoman.data.seeded import Dice
+from dragoman.data.seeded_random import Dice
 from dragoman.data.vectors.config import SeriesInput
 from dragoman.learning.prefix import cut_of
 from dragoman.learning.task import choose_for_task

@@ -7,7 +7,7 @@ from battery.models import SEPARATE, VOCAB, make, random_batch, weights_of_three
 from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Memory
 from dragoman.models.convs2s import ConvDecoder, ConvS2SConfig
-from dragoman.nn.embedding import TokenEmbedding
+from dragoman.nn.linear import TokenEmbedding
 from dragoman.nn.scores import SCORES
 from dragoman.probe.record import record
 

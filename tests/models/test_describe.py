@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dragoman.models.describe import describe, outline
+from dragoman.models import describe, outline
 from dragoman.models.presets import PRESETS, preset
 
 

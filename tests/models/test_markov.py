@@ -16,8 +16,8 @@ from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
 from dragoman.models.base import Vocab
 from dragoman.models.markov import Markov, MarkovConfig
-from dragoman.nn import counts
-from dragoman.nn.tap import open_tap
+from dragoman.nn import context_counts
+from dragoman.nn.attention_kernels import open_tap
 from dragoman.probe.record import record
 from searching import search
 
@@ -196,7 +196,7 @@ def test_every_option_agrees_with_dictionaries(
     hidden[[PAD, BOS]] = True
     assert (found.isinf() == hidden).all()
     monkeypatch.setattr(importlib.import_module(Markov.__module__), "_ELEMENTS_AT_ONCE", 30)
-    monkeypatch.setattr(counts, "_ENTRIES_AT_ONCE", 3)
+    monkeypatch.setattr(context_counts, "_ENTRIES_AT_ONCE", 3)
     torch.testing.assert_close(model(batch.src_ids, batch.src_mask, batch.tgt_in), found, atol=1e-12, rtol=0)
 
 
@@ -344,7 +344,7 @@ def test_counting_does_not_depend_on_order_or_batches(monkeypatch: pytest.Monkey
     config, pairs = MarkovConfig(skips=True, mask="selective"), random_pairs(vocab, 30, 12)
     model, other = Markov(config, vocab), Markov(config, vocab)
     model.count([collate(pairs)])
-    monkeypatch.setattr(counts, "_WAITING", 5)
+    monkeypatch.setattr(context_counts, "_WAITING", 5)
     other.count([collate([pair]) for pair in reversed(pairs)])
     for name, tensor in model_tensors(model).items():
         assert torch.equal(tensor, model_tensors(other)[name]), name

@@ -11,8 +11,8 @@ from dragoman.errors import UserError
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
+from dragoman.nn.attention_kernels import open_tap
 from dragoman.nn.average_attention import AverageAttention
-from dragoman.nn.tap import open_tap
 
 _SMALL: dict[str, Any] = {"num_layers": 2, "model_dim": 16, "num_heads": 4, "ff_dim": 24}
 

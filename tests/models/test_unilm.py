@@ -6,7 +6,7 @@ import torch
 from battery.models import make
 from dragoman.data.batch import TextBatch
 from dragoman.errors import UserError
-from dragoman.learning.answers import AnsweredPieces
+from dragoman.learning.masked_prediction import AnsweredPieces
 from dragoman.learning.unilm import Unilm
 from dragoman.models.unilm import (
     BOTH_SIDES,

@@ -5,10 +5,9 @@ import pytest
 import torch
 
 from dragoman.nn.attention import CrossAttention, SelfAttention, attend
-from dragoman.nn.attention_kernels import weigh
+from dragoman.nn.attention_kernels import open_tap, weigh
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, padding
 from dragoman.nn.state import KeyValueCache
-from dragoman.nn.tap import open_tap
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

@@ -8,9 +8,8 @@ import torch
 from torch import nn
 
 from dragoman.nn.dropout import dropout
-from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.layer import FeedForward
-from dragoman.nn.linear import xavier_linear
+from dragoman.nn.linear import Projection, TokenEmbedding, xavier_linear
 from dragoman.nn.norm import Residual
 from dragoman.nn.positions import LearnedPositions, SinusoidalPositions, sinusoids
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from dragoman.data.vectors.cut import image_patches
+from dragoman.data.vectors.patches import image_patches
 from dragoman.errors import UserError
 from dragoman.models.base import Vocab
 from dragoman.models.vit import VitConfig, vit

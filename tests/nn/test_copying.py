@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from dragoman.nn.attention_kernels import open_tap
 from dragoman.nn.copying import LONGEST_RUN, NOT_COPIED, CopyHead, mixed
-from dragoman.nn.embedding import Projection, embedding_weight
+from dragoman.nn.linear import Projection, embedding_weight
 from dragoman.nn.mask import Packing
-from dragoman.nn.tap import open_tap
 
 TABLE = [[NOT_COPIED, NOT_COPIED, NOT_COPIED, 5, 4, 6, NOT_COPIED, 9], [*[NOT_COPIED] * 5, 7, 8, 5]]
 """Target pieces of 8 source pieces, and their other forms."""

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 import torch
 
-from dragoman.nn import counts
-from dragoman.nn.counts import CountTable, Tally
+from dragoman.nn import context_counts
+from dragoman.nn.context_counts import CountTable, Tally
 from dragoman.nn.skip_votes import MaskedTable
 
 SIZE = 7
@@ -28,7 +28,7 @@ def random_table(rows: int = 20, seed: int = 0) -> tuple[CountTable, torch.Tenso
 
 @pytest.mark.parametrize("waiting", [1, 10, 1000])
 def test_a_tally_counts(monkeypatch: pytest.MonkeyPatch, waiting: int) -> None:
-    monkeypatch.setattr(counts, "_WAITING", waiting)
+    monkeypatch.setattr(context_counts, "_WAITING", waiting)
     generator = torch.Generator().manual_seed(1)
     tally, expected = Tally(), Counter()
     for size in (0, 5, 40, 1, 3, 30, 0):
@@ -48,7 +48,7 @@ def test_a_tally_of_nothing() -> None:
 def test_rows_are_added_as_a_dense_matrix_would_add_them(
     monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(counts, "_ENTRIES_AT_ONCE", at_once)
+    monkeypatch.setattr(context_counts, "_ENTRIES_AT_ONCE", at_once)
     table, dense = random_table()
     generator = torch.Generator().manual_seed(2)
     keys = torch.randint(0, len(dense), (50,), generator=generator)

@@ -15,8 +15,7 @@ from dragoman.models import build
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.gpt import GptConfig
 from dragoman.models.layer_stack import gpt_weights
-from dragoman.nn.embedding import embedding_weight
-from dragoman.nn.linear import normal_linear, xavier_linear
+from dragoman.nn.linear import embedding_weight, normal_linear, xavier_linear
 from dragoman.nn.positions import bias_table, position_weight, xavier_table
 from dragoman.nn.recurrent_layer import recurrent_weights
 

@@ -11,9 +11,8 @@ from torch import nn
 from dragoman.errors import UserError
 from dragoman.kernels import int8
 from dragoman.nn.attention import SelfAttention
-from dragoman.nn.embedding import Projection
 from dragoman.nn.kernel_choice import LINEAR, choose
-from dragoman.nn.linear import Linear, quantize
+from dragoman.nn.linear import Linear, Projection, quantize
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from torch import nn
 
 from dragoman.kernels import LONGEST_SEQUENCE, WIDEST_HEAD
 from dragoman.nn import kernel_choice
-from dragoman.nn.attention_kernels import AttentionCall, Heads, Projected
+from dragoman.nn.attention_kernels import AttentionCall, Heads, Projected, open_tap
 from dragoman.nn.kernel_choice import (
     ATTENTION,
     FEEDFORWARD,
@@ -22,7 +22,6 @@ from dragoman.nn.kernel_choice import (
 from dragoman.nn.layer import FeedForward
 from dragoman.nn.linear import Linear
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Packing, packed
-from dragoman.nn.tap import open_tap
 
 OWNER = nn.Identity()
 

@@ -9,9 +9,8 @@ from torch import nn
 
 from dragoman.kernels import onednn
 from dragoman.nn.attention import SelfAttention
-from dragoman.nn.embedding import Projection
 from dragoman.nn.kernel_choice import half_refusal
-from dragoman.nn.linear import SelectedRows, linear
+from dragoman.nn.linear import Projection, SelectedRows, linear
 
 
 def frozen(tensor: torch.Tensor) -> nn.Parameter:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from dragoman.nn.attention import SelfAttention, attend
+from dragoman.nn.attention_kernels import open_tap
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, padding
 from dragoman.nn.positions import (
     BucketedBias,
@@ -15,7 +16,6 @@ from dragoman.nn.positions import (
     Rotary,
     distance_buckets,
 )
-from dragoman.nn.tap import open_tap
 
 LIKE = torch.zeros(1, dtype=torch.float64)
 PADDED = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])

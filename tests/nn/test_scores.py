@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from dragoman.errors import UserError
+from dragoman.nn.attention_kernels import open_tap
 from dragoman.nn.scores import SCORES, PreparedMemory, ScoredAttention, make_score
-from dragoman.nn.tap import open_tap
 
 QUERY, MEMORY, INNER, PLACES = 6, 6, 5, 9
 Formula = Callable[[dict[str, np.ndarray], np.ndarray, np.ndarray, int], float]

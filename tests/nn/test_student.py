@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.distributions import StudentT
 
-from dragoman.nn.student import log_density, quantile, student
+from dragoman.nn.student_t import log_density, quantile, student
 
 
 def test_the_density_is_that_of_pytorch() -> None:

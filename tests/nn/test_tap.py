@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 from dragoman.nn.attention import attend
-from dragoman.nn.tap import open_tap, tap_is_open
+from dragoman.nn.attention_kernels import open_tap, tap_is_open
 
 
 def test_a_tap_sees_nothing_of_another_thread() -> None:

@@ -6,7 +6,7 @@ from transformers import ViTConfig as TheirConfig
 from transformers import ViTForImageClassification
 
 from dragoman.data.batch import VectorBatch
-from dragoman.data.vectors.cut import image_patches
+from dragoman.data.vectors.patches import image_patches
 from dragoman.models.base import Vocab
 from dragoman.models.task_heads import HeadConfig, TaskNetwork
 from dragoman.models.vit import VitConfig, vit

@@ -7,8 +7,8 @@ from torch import nn
 
 from battery.models import CASES, make
 from dragoman.nn.recurrent import CELLS, Cell, RecurrentStack, RecurrentState
+from dragoman.probe.forward_pass import ModelStage, walk
 from dragoman.probe.gates import Fed, cells_of
-from dragoman.probe.walk import ModelStage, walk
 
 SRC, TGT = [5, 9, 4, 11, 7], [8, 3, 12, 6]
 RECURRENT = [

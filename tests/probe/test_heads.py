@@ -10,7 +10,7 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
-from dragoman.nn.tap import tap_is_open
+from dragoman.nn.attention_kernels import tap_is_open
 from dragoman.probe.heads import entropy, head_counts, importance, mask_heads, weighted_norms
 from dragoman.probe.inside import look_inside
 from searching import search

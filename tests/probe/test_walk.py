@@ -7,9 +7,9 @@ import torch
 from battery.models import make
 from dragoman.nn.scores import SCORES
 from dragoman.probe.attention_steps import FORMULAS, score_steps
+from dragoman.probe.forward_pass import ModelStage, walk
 from dragoman.probe.inside import look_inside
 from dragoman.probe.vectors import vectors_of
-from dragoman.probe.walk import ModelStage, walk
 
 SRC, TGT = [5, 9, 4, 11, 7], [8, 3, 12, 6]
 SCORED = [

@@ -16,7 +16,7 @@ from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab
 from dragoman.models.rnn import RnnConfig
 from dragoman.nn import scores
-from dragoman.nn.embedding import Projection, TokenEmbedding
+from dragoman.nn.linear import Projection, TokenEmbedding
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import load
 from dragoman.shapes import Bool, Float, Int, Tensor

@@ -9,9 +9,9 @@ import pytest
 from dragoman.errors import UserError
 from dragoman.text import automaton as module
 from dragoman.text.automaton import automaton
-from dragoman.text.spelling import symbols_of
+from dragoman.text.piece_bytes import symbols_of
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizer_config import TokenizerConfig
+from dragoman.text.tokenizer_file import TokenizerConfig
 from dragoman.text.word_boundaries import is_word_character
 from steps import counting, steps_of
 

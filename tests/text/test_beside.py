@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import UserError
-from dragoman.text.beside import (
+from dragoman.text.glossary import Glossary, GlossaryEntry
+from dragoman.text.incremental import offsets
+from dragoman.text.source_additions import (
     MEMORY_PIECES,
     TERM_PIECES,
     BesideTokenizer,
@@ -15,10 +17,8 @@ from dragoman.text.beside import (
     with_similar,
     with_terms,
 )
-from dragoman.text.forms import are_forms, form_in
-from dragoman.text.glossary import Glossary, GlossaryEntry
-from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
+from dragoman.text.word_forms import are_forms, form_in
 
 TEXTS = ["The cover must be open.", "Der Deckel (der Lampe) muss offen sein."] * 3
 KINDS = [("bpe", "start"), ("bpe", "end"), ("word", "start"), ("char", "start"), ("byte", "start")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.text.capitals import in_lower_case
+from dragoman.text.all_capitals import in_lower_case
 
 
 def letters_and_words(text: str) -> int:

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.text.incremental import IncrementalDecoder, offsets
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
-from dragoman.text.tokenizer_config import MarkPlace, TokenizerKind
+from dragoman.text.tokenizer_file import MarkPlace, TokenizerKind
 from dragoman.text.word_boundaries import units, words
 
 TEXTS = [

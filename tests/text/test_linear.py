@@ -29,7 +29,7 @@ def grown(function: Callable[[str], object], piece: str, before: str = "") -> fl
 def functions(load: Load) -> dict[str, Callable[[str], object]]:
     spans, protect = load("dragoman.text.spans"), load("dragoman.text.protect")
     glossary, masks = load("dragoman.text.glossary"), load("dragoman.serve.masks")
-    segment, options = load("dragoman.text.segment"), load("dragoman.text.tokenizer_config")
+    segment, options = load("dragoman.text.segment"), load("dragoman.text.tokenizer_file")
     terms = glossary.Glossary(
         [glossary.GlossaryEntry(term, ("x",)) for term in ("a", "b", "a b", "www", "1 - 1", "k")]
     )

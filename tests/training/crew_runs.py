@@ -29,7 +29,7 @@ from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
 from dragoman.runs.directory import Run
 from dragoman.training.api import resume
-from dragoman.training.clock import Clock
+from dragoman.training.budget import Clock
 
 DOUBLE = torch.float64
 KILLS = 2

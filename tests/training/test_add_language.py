@@ -26,7 +26,7 @@ from dragoman.training.add_language import (
     write_corpora,
 )
 from dragoman.training.display import Quiet
-from dragoman.training.larger import larger_run, larger_tokenizer
+from dragoman.training.larger_vocabulary import larger_run, larger_tokenizer
 from dragoman.training.session import train_run
 from languages import SENTENCES, TRAINED, languages_config, languages_run, write_languages
 from toy import toy_config, toy_pairs, write_pairs

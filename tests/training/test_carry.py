@@ -22,7 +22,7 @@ from dragoman.models.base import EncoderDecoder
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.training.display import Quiet
-from dragoman.training.ema import Average
+from dragoman.training.optim import Average
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
 from killing import assert_same_checkpoint, train_until_killed

@@ -10,7 +10,7 @@ from dragoman import checkpoint
 from dragoman.errors import UserError
 from dragoman.runs.directory import Run
 from dragoman.training import plan as plan_module
-from dragoman.training import search as search_module
+from dragoman.training import settings_search as search_module
 from dragoman.training.api import plan_and_train, resume
 from dragoman.training.contest_record import Result, ranked, read_contest
 from dragoman.training.report import read_reasons

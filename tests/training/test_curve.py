@@ -1,6 +1,6 @@
 """Learning curves in characters."""
 
-from dragoman.training.curve import text_curve
+from dragoman.training.report import text_curve
 
 
 def test_lowest_and_highest_are_at_the_corners() -> None:

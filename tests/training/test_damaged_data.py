@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from data.damage import make_earlier
-from dragoman.data.cache import CACHE
+from dragoman.data.fingerprint import CACHE
 from dragoman.data.prepared import verify_prepared
 from dragoman.errors import UserError
 from dragoman.runs.config import RunConfig

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dragoman.training.ema import Average
+from dragoman.training.optim import Average
 
 
 class Counted(nn.Module):

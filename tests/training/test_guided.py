@@ -15,8 +15,8 @@ from dragoman.decode.alignment.attention import Look
 from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
 from dragoman.runs.config import RunConfig
-from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
+from dragoman.runs.opening import pick_device
 from dragoman.training.batches import Batches
 from dragoman.training.display import Quiet
 from dragoman.training.session import train_run

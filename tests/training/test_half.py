@@ -7,7 +7,7 @@ from tests.autopilot.corpora import sounds
 
 from dragoman.runs.directory import Run
 from dragoman.training.api import plan_and_train
-from dragoman.training.half import Worth, half_config
+from dragoman.training.half_data import Worth, half_config
 from timed import Timed
 
 SMALL = [

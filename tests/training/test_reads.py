@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.data.cache import CACHE
+from dragoman.data.fingerprint import CACHE
 from dragoman.data.formats import lines as lines_module
 from dragoman.errors import UserError
 from dragoman.training import plan as plan_module

@@ -7,7 +7,7 @@ import pytest
 import torch.distributed as dist
 
 from dragoman.errors import UserError
-from dragoman.runs.device import pick_device
+from dragoman.runs.opening import pick_device
 from dragoman.training.distributed import refuse_shared_card
 from dragoman.training.rendezvous import Heartbeat, Polling, ProcessLost, Store, broadcast, meet, receive
 

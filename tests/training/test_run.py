@@ -20,9 +20,8 @@ from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.runs.config import RunConfig
-from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
-from dragoman.runs.opening import load
+from dragoman.runs.opening import load, pick_device
 from dragoman.training.api import resume
 from dragoman.training.display import Quiet
 from dragoman.training.session import train_run

@@ -13,7 +13,7 @@ from dragoman import checkpoint
 from dragoman.data.batch import TextBatch
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
-from dragoman.learning.answers import AnswerValidator
+from dragoman.learning.masked_prediction import AnswerValidator
 from dragoman.runs.config import TrainConfig
 from dragoman.runs.directory import Run
 from dragoman.runs.objective import ObjectiveConfig

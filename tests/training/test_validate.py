@@ -18,7 +18,7 @@ from dragoman.errors import UserError
 from dragoman.learning import learning_of, validation
 from dragoman.learning.validation import DecoderValidator
 from dragoman.models.base import EncoderDecoder, Memory, Vocab
-from dragoman.nn.embedding import Projection
+from dragoman.nn.linear import Projection
 from dragoman.runs.config import RunConfig
 from dragoman.training.state import Training
 

@@ -18,8 +18,8 @@ from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.vectors.config import SeriesInput
-from dragoman.data.vectors.cut import image_patches, scaled_pixels
 from dragoman.data.vectors.examples import Windows
+from dragoman.data.vectors.patches import image_patches, scaled_pixels
 from dragoman.data.vectors.series import read_series
 from dragoman.data.vectors.stack import parts_of
 from dragoman.errors import UserError

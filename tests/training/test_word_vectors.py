@@ -11,7 +11,7 @@ from dragoman.data.labelled.example import Example
 from dragoman.errors import UserError
 from dragoman.runs.opening import open_predictor
 from dragoman.training.api import train
-from dragoman.training.vectors import read_vectors, words_of
+from dragoman.training.word_vectors import read_vectors, words_of
 
 WORDS = ["good", "bad", "film", "the", "was", "Story"]
 OVERRIDES = {

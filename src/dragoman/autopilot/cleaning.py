@@ -10,8 +10,8 @@ from dragoman.autopilot.choice import Choice, percent
 from dragoman.autopilot.kinds import is_summary
 from dragoman.autopilot.profile import Profile, SampledPair, quantile
 from dragoman.autopilot.tokens import TokenCounts, count_tokens, fewest_tokens, looks_of
-from dragoman.data.clean import SHORT
 from dragoman.data.config import CleanConfig
+from dragoman.data.drop_reasons import SHORT
 from dragoman.decode.search.config import SearchConfig
 
 MOST = 0.01

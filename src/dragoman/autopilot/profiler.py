@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from dragoman.autopilot.bracketed import BracketCounts, share_of_trees
 from dragoman.autopilot.profile import Lengths, Profile, SampledPair, SideProfile, quantiles
-from dragoman.decode.search.loops import LEAST_PIECES, REPEATS, tail_run
+from dragoman.decode.search.loop_guard import LEAST_PIECES, REPEATS, tail_run
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ from dragoman.files import read_regular, remove_unfinished, replace_file
 from dragoman.models import Network, build_network, config_class
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.task_heads import HeadConfig, TaskNetwork, make_head
-from dragoman.nn.counts import CountTable
+from dragoman.nn.context_counts import CountTable
 from dragoman.nn.lora import add_pairs, folded_tensors, pair_names
 from dragoman.text.tokenizer import Tokenizer
 

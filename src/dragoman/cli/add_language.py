@@ -65,7 +65,7 @@ def add_language(
     )
     from dragoman.training.api import plan_and_train
     from dragoman.training.draft import split_arguments
-    from dragoman.training.larger import larger_run, larger_tokenizer
+    from dragoman.training.larger_vocabulary import larger_run, larger_tokenizer
 
     files, overrides = split_arguments(arguments)
     if not files:

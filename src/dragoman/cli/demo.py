@@ -17,7 +17,7 @@ from dragoman.errors import missing_extra
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dragoman.data.dates import DatePair, DateTask
+    from dragoman.data.demo_dates import DatePair, DateTask
     from dragoman.runs.directory import Run
 
 SHOWN = (
@@ -42,21 +42,21 @@ def demo(
             raise missing_extra(module, "demo", "the demo")
     from rich.console import Console
 
-    from dragoman.data import dates
+    from dragoman.data import demo_dates
     from dragoman.files import beside
     from dragoman.training.api import execute
     from dragoman.training.display import make_display
     from dragoman.training.plan import make_plan
 
     began = time.monotonic()
-    files = dates.paths(beside(out, ".data"))
+    files = demo_dates.paths(beside(out, ".data"))
     config = recipe(files, seed, quick)
     refuse_other_run(out, config)
     console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print("Dates as people write them, in 41 languages, into ISO 8601:")
     console.print(f"    {SHOWN[0]}  →  2026-05-09\n")
-    task = dates.draw_dates(seed, train_size=100_000, valid_size=500, test_size=1000)
-    dates.write_dates(files, task)
+    task = demo_dates.draw_dates(seed, train_size=100_000, valid_size=500, test_size=1000)
+    demo_dates.write_dates(files, task)
     display = make_display(quiet=False)
     try:
         plan = make_plan([config], display, out=out)

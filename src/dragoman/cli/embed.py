@@ -39,8 +39,8 @@ def embed(
     from dragoman.models.task_heads import TaskNetwork
     from dragoman.probe.embed import Embedder
     from dragoman.probe.vector_files import write_vectors
-    from dragoman.runs.device import pick_device
     from dragoman.runs.directory import Run
+    from dragoman.runs.opening import pick_device
 
     if by != "piece" and pool != "none":
         raise UserError(f"--by: one vector a line has no {by}s; use --pool none")

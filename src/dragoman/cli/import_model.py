@@ -33,7 +33,7 @@ def import_model(
     from dragoman.checkpoint.huggingface.files import NOT_VERIFIED
     from dragoman.checkpoint.model import find_checkpoint
     from dragoman.learning import learning_of
-    from dragoman.training.imports import NEW, VERIFIED, import_run
+    from dragoman.training.import_published import NEW, VERIFIED, import_run
 
     run = import_run(directory, out, (src_lang, tgt_lang), prefix)
     state = find_checkpoint(run.directory).state

@@ -226,8 +226,8 @@ def as_json(
 
 def applied_terms(glossary: "Glossary", source: str, text: str) -> list[dict[str, Any]]:
     """The glossary's terms in a source, each with the variant that the translation has, or a form of it."""
-    from dragoman.text.forms import form_in
     from dragoman.text.word_boundaries import has_phrase
+    from dragoman.text.word_forms import form_in
 
     return [
         {

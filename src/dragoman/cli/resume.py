@@ -18,7 +18,7 @@ def resume(
 ) -> None:
     """Continue a run from its newest checkpoint, as if it had never stopped."""
     from dragoman.training.api import resume as resume_run
-    from dragoman.training.clock import Clock
+    from dragoman.training.budget import Clock
 
     outcome = resume_run(run, overrides or [], quiet, Clock.began(BEGAN)).outcome
     if outcome is not None and outcome.exit_status:

@@ -57,7 +57,7 @@ def train(
     """
     from dragoman.cli.clustered import encoding_on
     from dragoman.training.api import plan_and_train
-    from dragoman.training.clock import Clock
+    from dragoman.training.budget import Clock
     from dragoman.training.draft import split_arguments, with_columns, with_directions
 
     if cluster and not dry_run:

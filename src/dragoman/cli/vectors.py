@@ -174,7 +174,7 @@ def _captions(run: "Run", files: Sequence[str], task: "TaskConfig", captioner: "
 def _errors(run: "Run", files: Sequence[str], predictor: object) -> list[str]:
     from dragoman.data.labelled.prepared import PreparedTask
     from dragoman.data.vectors.config import SeriesInput
-    from dragoman.data.vectors.cut import standardised
+    from dragoman.data.vectors.patches import standardised
     from dragoman.data.vectors.series import read_series
     from dragoman.decode.predict_vectors import VectorPredictor
     from dragoman.evaluate.forecasts import baselines_for, forecast_table, in_batches, report

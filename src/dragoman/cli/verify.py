@@ -25,7 +25,7 @@ def verify(
 
     It says what is damaged and what can be rebuilt. Exit status 0: all is intact; 1: something is not.
     """
-    from dragoman.training.leftovers import remove_leftovers
+    from dragoman.training.verify import remove_leftovers
     from dragoman.training.verify import verify as check
 
     found = check(path)

@@ -98,7 +98,7 @@ class PairBatch(Movable):
 
 @dataclass(frozen=True)
 class TextBatch(Movable):
-    """A batch of text with pieces to predict; `data/masked.py` draws it."""
+    """A batch of text with pieces to predict; `learning/masked.py` draws it."""
 
     ids: Int[Tensor, "B T"]
     mask: Bool[Tensor, "B T"]

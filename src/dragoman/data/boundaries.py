@@ -8,7 +8,7 @@ import numpy as np
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.formats import Pair
 from dragoman.data.formats.detect import detect_format
-from dragoman.data.hashes import NumberWriter, map_numbers, mix
+from dragoman.data.text_hashes import NumberWriter, map_numbers, mix
 from dragoman.errors import UserError
 from dragoman.text.context import Boundaries
 

@@ -1,8 +1,8 @@
 """From files to an encoded corpus: check, clean, de-duplicate, split, learn the vocabulary, encode.
 
     files ──read──> fingerprint ──known?──> open what is there       (scan.py, fingerprint.py)
-      │       ├───> hashes, codes ──> duplicates, held-out pairs     (scan.py, hashes.py, split.py)
-      │       └───> a sample ──> tokenizer                           (scan.py, hashes.py)
+      │       ├───> hashes, codes ──> duplicates, held-out pairs     (scan.py, text_hashes.py, split.py)
+      │       └───> a sample ──> tokenizer                           (scan.py, text_hashes.py)
       └──read──> ids ──> memory-mapped stores                        (encode.py, store.py)
 
 Every pass is streamed; peak memory does not grow with the corpus. If prepared data exist, the files are only
@@ -20,16 +20,19 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.config import to_dict
-from dragoman.data.alignment.links import with_links
-from dragoman.data.cache import found_or_made, has_prepared, remove_killed_preparations
-from dragoman.data.clean import KEPT, REASONS
 from dragoman.data.config import CleanConfig, DataConfig, ShardConfig, SourceConfig
+from dragoman.data.drop_reasons import KEPT, REASONS
 from dragoman.data.encode import Encoders, Sink, encode_corpus
-from dragoman.data.fingerprint import Stamp, check_unchanged, fingerprint
+from dragoman.data.fingerprint import (
+    Stamp,
+    check_unchanged,
+    fingerprint,
+    found_or_made,
+    has_prepared,
+    remove_killed_preparations,
+)
 from dragoman.data.formats import read_pairs
-from dragoman.data.hashed import OutputFiles
-from dragoman.data.hashes import write_sorted_set
-from dragoman.data.judged import mark_suspects
+from dragoman.data.mark_suspects import mark_suspects
 from dragoman.data.prepared import FORMAT_VERSION, TOKENIZERS, Prepared, PreparedMeta, overlap
 from dragoman.data.sampler import CorpusRange
 from dragoman.data.scan import (
@@ -39,13 +42,13 @@ from dragoman.data.scan import (
     Watch,
     balanced_texts,
     each_code,
+    read_corpus,
     sample_of,
     scan,
     sides,
     text_code,
 )
 from dragoman.data.seal import JOINT_TOKENIZER, write_seal
-from dragoman.data.shards import ShardPlaces, shard_directories, shard_places
 from dragoman.data.split import (
     count_kept,
     hold_out,
@@ -54,7 +57,9 @@ from dragoman.data.split import (
     hold_out_end,
 )
 from dragoman.data.store import PairStore
-from dragoman.data.store_writer import StoreMeta, StoreWriter
+from dragoman.data.store_writer import ShardPlaces, StoreMeta, StoreWriter, shard_directories, shard_places
+from dragoman.data.text_hashes import write_sorted_set
+from dragoman.data.verified_files import OutputFiles
 from dragoman.data.workers import open_workers
 from dragoman.errors import UserError
 from dragoman.files import new_directory, scratch_directory
@@ -254,7 +259,7 @@ class _Preparation:
         done = 0
         for number, source in enumerate(data.train):
             encoders = self._directed(encoders, source)
-            read = with_links(read_pairs(source, *data.languages_of(source)), source)
+            read = read_corpus(data, source)
             # Not strict: the codes continue with those of the next corpus.
             coded = ((code, pair) for pair, code in zip(read, codes, strict=False))
             for final in encode_corpus(number, coded, encoders, sink):

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dragoman.data.boundaries import ends_document
-from dragoman.data.clean import HELD_OUT, KEPT, TOO_LONG, length_codes
 from dragoman.data.config import CleanConfig
+from dragoman.data.drop_reasons import HELD_OUT, KEPT, TOO_LONG, length_codes
 from dragoman.data.formats import Pair
-from dragoman.data.hashed import HashedWriter
 from dragoman.data.store_writer import StoreWriter
+from dragoman.data.verified_files import HashedWriter
 from dragoman.data.workers import EncodedSide, Workers, flattened
 from dragoman.text.context import Boundaries
 from dragoman.text.tokenizer import Tokenizer

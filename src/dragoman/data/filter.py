@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.data.clean import KEPT, reason_of
 from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
 from dragoman.data.corpus import scanned_once
 from dragoman.data.directions import Languages
+from dragoman.data.drop_reasons import KEPT, reason_of
 from dragoman.data.formats import Pair, read_pairs
-from dragoman.data.judged import mark_suspects
+from dragoman.data.mark_suspects import mark_suspects
 from dragoman.data.scan import StageProgress
 
 IMPROBABLE = "improbable"

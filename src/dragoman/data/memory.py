@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.data.hashes import normalise
+from dragoman.data.text_hashes import normalise
 from dragoman.errors import missing_extra
 
 TextPair = tuple[str, str]

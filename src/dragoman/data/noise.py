@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from dragoman.data.seeded import Dice
+from dragoman.data.seeded_random import Dice
 from dragoman.errors import UserError
 
 MASK = "<mask>"

@@ -9,10 +9,7 @@ from typing import Literal
 import numpy as np
 
 from dragoman.config import LEFT_OUT, from_dict
-from dragoman.data.checked import CheckedNumbers
-from dragoman.data.clean import REASONS, reason_of
-from dragoman.data.hashed import DamagedStore, StoreFiles, fact_of
-from dragoman.data.hashes import contains, hash_text, normalise
+from dragoman.data.drop_reasons import REASONS, reason_of
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.seal import (
     JOINT_TOKENIZER,
@@ -25,8 +22,10 @@ from dragoman.data.seal import (
     unverifiable,
     warn_if_unverifiable,
 )
-from dragoman.data.store import PairStore
+from dragoman.data.store import CheckedNumbers, PairStore
 from dragoman.data.store_writer import StoreMeta
+from dragoman.data.text_hashes import contains, hash_text, normalise
+from dragoman.data.verified_files import DamagedStore, StoreFiles, fact_of
 from dragoman.errors import UserError
 from dragoman.text.context import ContextConfig
 from dragoman.text.tokenizer import Tokenizer

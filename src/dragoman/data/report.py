@@ -6,7 +6,8 @@ from itertools import chain, islice
 
 import numpy as np
 
-from dragoman.data.clean import (
+from dragoman.data.config import SUSPECTS, CleanConfig, DataConfig, SourceConfig
+from dragoman.data.drop_reasons import (
     ASKED,
     DUPLICATE,
     EMPTY,
@@ -18,11 +19,10 @@ from dragoman.data.clean import (
     length_codes,
     reason_of,
 )
-from dragoman.data.config import SUSPECTS, CleanConfig, DataConfig, SourceConfig
 from dragoman.data.encode import Encoders, with_lengths
 from dragoman.data.formats import Pair, read_pairs
-from dragoman.data.judged import judge_of, near_duplicates
-from dragoman.data.leak import Leaks, OverlapReport
+from dragoman.data.mark_suspects import judge_of, near_duplicates
+from dragoman.data.overlap import Leaks, OverlapReport
 from dragoman.data.scan import Scan, StageProgress, Watch, sample_of, scan
 from dragoman.data.suspects import Judge
 from dragoman.data.workers import open_workers

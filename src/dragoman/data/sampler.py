@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.data.seeded import random_bits, shuffle
+from dragoman.data.seeded_random import random_bits, shuffle
 from dragoman.errors import UserError
 
 _BLOCK = 4096

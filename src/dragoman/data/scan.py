@@ -13,12 +13,12 @@ import numpy as np
 
 from dragoman.data.alignment.links import with_links
 from dragoman.data.boundaries import DocumentNumbers
-from dragoman.data.clean import COPY, DUPLICATE, EMPTY, KEPT, is_copy, is_empty
 from dragoman.data.config import CleanConfig, DataConfig
 from dragoman.data.directions import Languages
+from dragoman.data.drop_reasons import COPY, DUPLICATE, EMPTY, KEPT, is_copy, is_empty
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.formats.lines import HashedFile, hashed_while_read, metered
-from dragoman.data.hashes import (
+from dragoman.data.text_hashes import (
     NumberWriter,
     SpoolWriter,
     hash_pair,
@@ -85,10 +85,10 @@ class Scan:
             part[part == DUPLICATE] = KEPT
 
 
-def _read_checked(data: DataConfig, number: int) -> Iterator[Pair]:
-    """A training corpus with its word alignments checked, so that errors in them appear early."""
-    source = data.train[number]
-    return with_links(read_pairs(source, *data.languages_of(source)), source)
+def read_corpus(data: DataConfig, source: SourceConfig) -> Iterator[Pair]:
+    """The pairs of a training corpus, with the links of its alignment file if it has one."""
+    pairs = read_pairs(source, *data.languages_of(source))
+    return pairs if source.alignment is None else with_links(pairs, source.alignment, source.files[0])
 
 
 def scan(
@@ -106,7 +106,7 @@ def scan(
     ):
         for number in range(len(data.train)):
             before = scanning.pairs
-            for pair in _read_checked(data, number):
+            for pair in read_corpus(data, data.train[number]):
                 scanning.add(pair, directions[number])
                 if scanning.pairs % REPORT_EVERY == 0:
                     progress("read", scanning.pairs, meter.expected(scanning.pairs))

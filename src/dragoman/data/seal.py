@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dragoman.data.hashed import DIGEST, DamagedStore, Hashed, OutputFiles, StoreFiles
+from dragoman.data.verified_files import DIGEST, DamagedStore, Hashed, OutputFiles, StoreFiles
 from dragoman.errors import UserError
 from dragoman.files import new_directory, open_regular, write_new
 from dragoman.text.tokenizer import Tokenizer

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dragoman.data.clean import DUPLICATE, HELD_OUT, KEPT
-from dragoman.data.hashes import contains, mix
+from dragoman.data.drop_reasons import DUPLICATE, HELD_OUT, KEPT
+from dragoman.data.text_hashes import contains, mix
 
 _CHUNK = 1 << 20
 _MOST_REPEATS = 4

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.data.clean import is_copy
 from dragoman.data.config import SUSPECTS
+from dragoman.data.drop_reasons import is_copy
 from dragoman.data.formats import Pair
 from dragoman.data.formats.language_codes import TWO_LETTERS
 from dragoman.data.lexicon import Lexicon, half_of

@@ -10,8 +10,8 @@ from dragoman.data.batch import VectorBatch
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.vectors.config import SeriesInput
-from dragoman.data.vectors.cut import standardised
 from dragoman.data.vectors.examples import LabelledVectors, window_batch
+from dragoman.data.vectors.patches import standardised
 from dragoman.data.vectors.stack import stacked
 from dragoman.decode.predict import BATCH_TOKENS, Prediction
 from dragoman.decode.search.config import SearchConfig
@@ -21,7 +21,7 @@ from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.task_heads import TaskNetwork
-from dragoman.nn.student import quantile, student
+from dragoman.nn.student_t import quantile, student
 from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import Tokenizer
 

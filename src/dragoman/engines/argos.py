@@ -17,7 +17,7 @@ from dragoman.engines.export import Quantization, model_spec
 from dragoman.errors import UserError
 from dragoman.files import explained, replacing, scratch_directory
 from dragoman.text.sentencepiece_model import sentencepiece_model
-from dragoman.text.tokenizer_config import BOS_ID, PAD_ID
+from dragoman.text.tokenizer_file import BOS_ID, PAD_ID
 
 SUFFIX = ".argosmodel"
 _VERSIONS = {"package_version": "1.0", "argos_version": "1.9"}

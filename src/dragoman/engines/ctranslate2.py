@@ -3,7 +3,7 @@
 It has the interface of `decode/translator/base.py`, with our tokenization, length limits and scores:
 
     text ─ ids ─▶ beam search by CTranslate2 ─▶ `beam` ended hypotheses ─ Σ log p / |y|^α ─▶ the n best
-                                          └─ corrected by `engine.py`, guarded by `decode/search/loops.py`
+                                          └─ corrected by `engine.py`, guarded by `search/loop_guard.py`
 """
 
 from collections.abc import Iterator, Sequence

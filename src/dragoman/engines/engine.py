@@ -20,13 +20,13 @@ import numpy as np
 from dragoman.decode.rules.constraints import agreeing
 from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.decode.search.job import Ended, FinishReason, Job
-from dragoman.decode.search.loops import without_loops
+from dragoman.decode.search.loop_guard import without_loops
 from dragoman.engines.manifest import Export
 from dragoman.engines.runtime import Call, Runtime, TokenIds
 from dragoman.engines.search import search, supported
 from dragoman.errors import UserError
 from dragoman.text.automaton import forbidding
-from dragoman.text.spelling import Spelling
+from dragoman.text.piece_bytes import Spelling
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 Search = Callable[[Sequence[Job], BeamSearch], list[list[Ended]]]

@@ -29,7 +29,7 @@ from dragoman.models.base import EncoderDecoder
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizer_config import BOS_ID, EOS_ID, PAD_ID
+from dragoman.text.tokenizer_file import BOS_ID, EOS_ID, PAD_ID
 
 QUANTIZATIONS = ("float32", "int8")
 _ENCODER, _DECODER, _INT8 = "encoder_model", "decoder_model_merged", "_quantized"

@@ -16,7 +16,7 @@ from dragoman.errors import UserError
 from dragoman.plain import read_json
 from dragoman.system import usable_cores
 from dragoman.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
-from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
+from dragoman.text.tokenizer_file import LARGEST_VOCABULARY
 
 TokenIds = Sequence[int]
 

@@ -22,8 +22,8 @@ from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import CrossAttention, SelfAttention
-from dragoman.nn.embedding import SILENCE
 from dragoman.nn.layer import FeedForward
+from dragoman.nn.linear import SILENCE
 from dragoman.text.tokenizer import Tokenizer
 
 _ACTIVATIONS = {

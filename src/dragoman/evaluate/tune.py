@@ -24,7 +24,7 @@ from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.beam import Beam
 from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.decode.search.job import Ended, Job, by_length, never
-from dragoman.decode.search.loops import loops
+from dragoman.decode.search.loop_guard import loops
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, SentenceProgress, Translator
 from dragoman.errors import UserError

@@ -18,7 +18,7 @@ from dragoman.lab.bench import Bench
 from dragoman.lab.statistics import Numbers
 from dragoman.lab.tasks import TaskPair
 from dragoman.models.base import EncoderDecoder
-from dragoman.nn.tap import open_tap
+from dragoman.nn.attention_kernels import open_tap
 from dragoman.probe.attribution import attribute
 from dragoman.probe.inside import inside_texts
 from dragoman.runs.directory import Run

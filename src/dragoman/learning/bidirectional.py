@@ -12,8 +12,8 @@ import torch
 from dragoman.data.batch import TextBatch, pad
 from dragoman.data.blocks import Blocks
 from dragoman.data.corpus import PairStore
-from dragoman.learning.answers import HiddenPieces
 from dragoman.learning.loss import Answers
+from dragoman.learning.masked_prediction import HiddenPieces
 from dragoman.models.abilities import Abilities
 from dragoman.runs.config import RunConfig
 from dragoman.text.tokenizer import BOS_ID, Tokenizer

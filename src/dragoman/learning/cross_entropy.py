@@ -1,9 +1,12 @@
-"""Cross-entropy objectives of decoders: plain, with two passes (R-Drop), with penalties, or with an attention
-head that is trained to follow a word alignment."""
+"""The loss of decoders: cross-entropy, plain, with two passes (R-Drop), with penalties, or with an attention
+head that is trained to follow a word alignment; and the same loss as a validation measures it.
+"""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
+import numpy as np
 import torch
 
 from dragoman.data.batch import PairBatch, PieceLinks
@@ -11,10 +14,11 @@ from dragoman.data.packed import PackedPairs
 from dragoman.errors import UserError
 from dragoman.kernels import usable
 from dragoman.learning.loss import Loss, Objective
+from dragoman.models import Network
 from dragoman.models.base import AlignmentGuide, EncoderDecoder
-from dragoman.nn.loss import cross_entropy, projected_cross_entropy
+from dragoman.nn.attention_kernels import open_tap
+from dragoman.nn.loss import cross_entropy, projected_cross_entropy, widest
 from dragoman.nn.r_drop import projected_r_drop, r_drop
-from dragoman.nn.tap import open_tap
 from dragoman.runs.objective import ALWAYS, ObjectiveConfig, TeacherForcing
 from dragoman.shapes import Bool, Float, Int, Tensor
 
@@ -229,3 +233,60 @@ def alignment_loss(weights: Float[Tensor, "B T S"], links: PieceLinks, when_read
     chosen = weights[links.rows, links.tgt + when_read, links.src]
     chosen = chosen.to(torch.promote_types(chosen.dtype, torch.float32))
     return -(links.weights * chosen.clamp_min(torch.finfo(chosen.dtype).tiny).log()).sum()
+
+
+FREE_POSITIONS = 128
+"""A loss with the model's own output reads no further: outputs such as trees would take most of the time."""
+_LOGITS_AT_ONCE = 1 << 24
+
+
+def forced_and_free_loss(
+    model: EncoderDecoder, batches: Iterable[PairBatch], device: torch.device
+) -> dict[str, float]:
+    """The loss with teacher forcing and with the model's own output, over the same positions."""
+    forced, free = torch.zeros(2, 2, dtype=widest(device), device=device)
+    tokens = 0
+    for whole in batches:
+        batch = _beginning(whole)
+        forced += loss_and_correct(
+            model, *at_target_tokens(model(batch.src_ids, batch.src_mask, batch.tgt_in), batch)
+        )
+        own = decode_own_words(model, batch, given=torch.zeros_like(batch.tgt_mask))
+        free += loss_and_correct(model, *at_target_tokens(own, batch))
+        tokens += batch.num_tokens
+    return {"forced_loss": forced[0].item() / tokens, "free_loss": free[0].item() / tokens}
+
+
+def _beginning(batch: PairBatch) -> PairBatch:
+    """The first positions of the targets: each costs a step of the decoder."""
+    tgt_in, tgt_out, tgt_mask = (
+        part[:, :FREE_POSITIONS] for part in (batch.tgt_in, batch.tgt_out, batch.tgt_mask)
+    )
+    tokens = int(tgt_mask.sum())
+    return replace(batch, tgt_in=tgt_in, tgt_out=tgt_out, tgt_mask=tgt_mask, num_tokens=tokens)
+
+
+def at_target_tokens(hidden: Tensor, batch: PairBatch) -> tuple[Tensor, Tensor]:
+    """The decoder's outputs at the target tokens, and the targets."""
+    return hidden[batch.tgt_mask], batch.tgt_out[batch.tgt_mask]
+
+
+def per_token(sums: Tensor, tokens: int) -> dict[str, float]:
+    loss, accuracy = (sums / tokens).tolist()
+    return {"loss": loss, "perplexity": float(np.exp(min(loss, 700.0))), "accuracy": accuracy}
+
+
+def loss_and_correct(model: Network, hidden: Tensor, targets: Tensor) -> Tensor:
+    """Two sums over tokens: the negative log-likelihood, and the number of correct predictions."""
+    sums = torch.zeros(2, dtype=widest(hidden.device), device=hidden.device)
+    for rows, target in _chunks(hidden, targets, model):
+        logits = cast(Callable[[Tensor], Tensor], model.project)(rows).float()
+        sums[0] += torch.nn.functional.cross_entropy(logits, target, reduction="sum")
+        sums[1] += (logits.argmax(dim=-1) == target).sum()
+    return sums
+
+
+def _chunks(hidden: Tensor, target: Tensor, model: Network) -> Iterator[tuple[Tensor, Tensor]]:
+    """Split into chunks, because the logits of all positions would be the largest tensor."""
+    rows = max(1, _LOGITS_AT_ONCE // model.vocab.tgt_size)
+    yield from zip(hidden.split(rows), target.split(rows), strict=True)

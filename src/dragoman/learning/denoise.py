@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman.data.noise import MASK, denoising_source
-from dragoman.data.seeded import Dice
+from dragoman.data.seeded_random import Dice
 from dragoman.learning.text import FromNoise, Noise, special_id
 from dragoman.runs.config import RunConfig
 from dragoman.text.tokenizer import Tokenizer

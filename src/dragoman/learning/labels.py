@@ -7,7 +7,7 @@ from dragoman.data.batch import TaskBatch, VectorBatch
 from dragoman.data.vectors.config import SeriesInput
 from dragoman.learning.loss import Loss, Objective
 from dragoman.models.task_heads import TaskNetwork
-from dragoman.nn.student import log_density, student
+from dragoman.nn.student_t import log_density, student
 from dragoman.shapes import Float, Int, Tensor
 
 

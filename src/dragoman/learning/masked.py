@@ -20,9 +20,9 @@ from dragoman.data.blocks import Blocks
 from dragoman.data.corpus import PairStore
 from dragoman.data.noise import MASK, NoiseConfig, Pieces, mask_pieces
 from dragoman.data.packed import NO_TEXT, PackedText
-from dragoman.data.seeded import Dice
-from dragoman.learning.answers import HiddenPieces
+from dragoman.data.seeded_random import Dice
 from dragoman.learning.loss import Answers, Loss, Objective
+from dragoman.learning.masked_prediction import HiddenPieces
 from dragoman.learning.text import maskable_pieces, special_id
 from dragoman.models import Network
 from dragoman.models.abilities import Abilities

@@ -11,7 +11,7 @@ import numpy as np
 from dragoman.data.batch import PairBatch, pad
 from dragoman.data.blocks import Blocks
 from dragoman.data.corpus import PairStore
-from dragoman.data.seeded import Dice
+from dragoman.data.seeded_random import Dice
 from dragoman.learning.text import FromText
 from dragoman.runs.config import Purpose, RunConfig
 from dragoman.text.tokenizer import BOS_ID, PAD_ID, Tokenizer

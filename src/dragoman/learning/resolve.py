@@ -11,7 +11,7 @@ from dragoman.errors import UserError
 from dragoman.learning import Learning, named
 from dragoman.models import check_fields, chosen_config, config_class
 from dragoman.runs.config import ENDS, RunConfig
-from dragoman.runs.device import pick_device
+from dragoman.runs.opening import pick_device
 from dragoman.runs.optim import ENDING, paper_rate
 
 _BUDGETED = {"validations": 15, "patience": 4, "tune_search": True, "report": True}

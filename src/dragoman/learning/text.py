@@ -9,7 +9,7 @@ from dragoman.data.batch import PairBatch, collate
 from dragoman.data.blocks import Blocks
 from dragoman.data.corpus import PairStore, Prepared
 from dragoman.data.noise import MASK, Pieces
-from dragoman.data.seeded import Dice
+from dragoman.data.seeded_random import Dice
 from dragoman.errors import UserError
 from dragoman.learning.base import TRACKS, Examples, Learning, Validator
 from dragoman.learning.cross_entropy import decoder_objective

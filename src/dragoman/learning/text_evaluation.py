@@ -11,8 +11,8 @@ from dragoman.data.formats import group_files
 from dragoman.errors import UserError
 from dragoman.files import scratch_directory
 from dragoman.learning import learning_of
-from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
+from dragoman.runs.opening import pick_device
 
 
 def text_metrics(

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from dragoman.data.alignment.spread import LinkSpread
+from dragoman.data.alignment.piece_links import LinkSpread
 from dragoman.data.batch import PairBatch, collate
 from dragoman.data.contexts import Contexts
 from dragoman.data.corpus import PairStore, Prepared
 from dragoman.data.directions import Languages, direction_name
-from dragoman.data.invent import Inventor
+from dragoman.data.invented_pairs import Inventor
 from dragoman.data.scan import direction_numbers
-from dragoman.data.similar import SimilarSources
-from dragoman.data.sloppy import SloppySources
+from dragoman.data.similar_translations import SimilarSources
 from dragoman.data.store import IdPair, load_pairs, load_pairs_dropout
-from dragoman.data.terms import TermSources
+from dragoman.data.term_examples import TermSources
+from dragoman.data.typing_noise import SloppySources
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import FURTHER, make_scorers
 from dragoman.learning.base import TRACKS, Examples, Learning
@@ -31,8 +31,8 @@ from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.task_heads import TaskNetwork
 from dragoman.runs.config import Purpose, RunConfig
-from dragoman.text.beside import MEMORY_PIECES, TERM_PIECES
 from dragoman.text.context import SEPARATOR, ContextConfig
+from dragoman.text.source_additions import MEMORY_PIECES, TERM_PIECES
 from dragoman.text.tokenizer import Tokenizer
 
 _BARS = "▁▂▃▄▅▆▇█"

@@ -17,9 +17,9 @@ from dragoman.data.batch import TextBatch, pad
 from dragoman.data.blocks import Blocks
 from dragoman.data.corpus import PairStore
 from dragoman.data.noise import NoiseConfig, Pieces, mask_pieces
-from dragoman.data.seeded import Dice
-from dragoman.learning.answers import HiddenPieces
+from dragoman.data.seeded_random import Dice
 from dragoman.learning.loss import Answers
+from dragoman.learning.masked_prediction import HiddenPieces
 from dragoman.learning.prefix import cut_of
 from dragoman.learning.text import maskable_pieces
 from dragoman.models.abilities import Abilities

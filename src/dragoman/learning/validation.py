@@ -30,8 +30,14 @@ from dragoman.decode.search.job import by_length
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, Translator
 from dragoman.evaluate.metrics import FURTHER, SCORES
 from dragoman.learning.base import Learning, Validator
+from dragoman.learning.cross_entropy import (
+    FREE_POSITIONS,
+    at_target_tokens,
+    forced_and_free_loss,
+    loss_and_correct,
+    per_token,
+)
 from dragoman.learning.frequencies import frequency_loss
-from dragoman.learning.measured import FREE_POSITIONS, both_ways, measured, per_token, said
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.loss import widest
 from dragoman.runs.config import RunConfig
@@ -309,7 +315,7 @@ class DecoderValidator(SequenceValidator):
                 hidden = model(batch.src_ids, batch.src_mask, batch.tgt_in)
             else:
                 hidden = carried.read(model, batch)[1]
-            sums += measured(model, *said(hidden, batch))
+            sums += loss_and_correct(model, *at_target_tokens(hidden, batch))
             tokens += batch.num_tokens
         return per_token(sums, tokens) | (self._size.rates(float(sums[0])) if self._size else {})
 
@@ -317,7 +323,7 @@ class DecoderValidator(SequenceValidator):
     def _free_running(self, model: EncoderDecoder) -> dict[str, float]:
         """The loss of the chosen sentences, with teacher forcing and with the model's own output."""
         batches = cast(Iterator[PairBatch], self._load(self._free_batches))
-        return both_ways(model, batches, self.device) if self._free_batches else {}
+        return forced_and_free_loss(model, batches, self.device) if self._free_batches else {}
 
     def _translate(self, model: EncoderDecoder, loss: float, places: Sequence[int]) -> list[str]:
         """A model that only knows token frequencies does not know where to end. It gets 1.5 times the usual

@@ -21,7 +21,7 @@ from dragoman.config import check_counts
 from dragoman.data.packed import PackedPairs
 from dragoman.errors import UserError, shown
 from dragoman.models.abilities import Abilities
-from dragoman.nn.embedding import Projection, TokenEmbedding, embedding_weight
+from dragoman.nn.linear import Projection, TokenEmbedding, embedding_weight
 from dragoman.nn.mask import lengths
 from dragoman.nn.state import State
 from dragoman.shapes import Bool, EncoderInput, Float, Int, Tensor

@@ -19,9 +19,8 @@ from dragoman.models.abilities import Abilities
 from dragoman.models.base import Vocab
 from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
 from dragoman.nn.dropout import dropout
-from dragoman.nn.embedding import Projection, TokenEmbedding
 from dragoman.nn.layer import ACTIVATIONS, EncoderLayer, all_layers, read_through
-from dragoman.nn.linear import xavier_linear
+from dragoman.nn.linear import Projection, TokenEmbedding, xavier_linear
 from dragoman.nn.mask import Packing, packed, padding
 from dragoman.nn.norm import make_norm, residual_stream
 from dragoman.nn.positions import UNRELATED, LearnedPositions, position_weight

@@ -46,8 +46,7 @@ from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.dropout import dropout
-from dragoman.nn.embedding import TokenEmbedding
-from dragoman.nn.linear import normal_linear
+from dragoman.nn.linear import TokenEmbedding, normal_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.positions import LearnedPositions
 from dragoman.nn.scores import PreparedMemory, ScoredAttention, check_score, make_score

@@ -18,10 +18,10 @@ from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import Decoder, Encoder, EncoderDecoder, Memory, Vocab
 from dragoman.nn.copying import NOT_COPIED, CopyHead, CopySource
-from dragoman.nn.embedding import Projection
+from dragoman.nn.linear import Projection
 from dragoman.nn.state import State, rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor
-from dragoman.text.segment import MARK
+from dragoman.text.tokenizer_file import MARK
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,7 @@ from dragoman.errors import UserError, shown
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import Vocab
 from dragoman.nn.dropout import dropout
-from dragoman.nn.embedding import Projection, embedding_weight
-from dragoman.nn.linear import xavier_linear
+from dragoman.nn.linear import Projection, embedding_weight, xavier_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.recurrent_layer import recurrent_weights
 from dragoman.shapes import Bool, Float, Int, Tensor

@@ -23,8 +23,8 @@ from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Tying, Vocab, join
 from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
 from dragoman.nn.dropout import dropout
-from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.layer import Activation, EncoderLayer, all_layers, read_through
+from dragoman.nn.linear import TokenEmbedding
 from dragoman.nn.mask import CAUSAL, EVERYTHING, Mask, lengths, padding
 from dragoman.nn.norm import NormPlace, make_norm, residual_stream
 from dragoman.nn.positions import UNRELATED, LearnedPositions

@@ -48,10 +48,10 @@ from dragoman.data.batch import PairBatch
 from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab
-from dragoman.nn.counts import CountTable, Tally
+from dragoman.nn.attention_kernels import tap_is_open
+from dragoman.nn.context_counts import CountTable, Tally
 from dragoman.nn.skip_votes import Skips
 from dragoman.nn.state import rows_of
-from dragoman.nn.tap import tap_is_open
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 _ELEMENTS_AT_ONCE = 1 << 22  # probabilities that are being mixed

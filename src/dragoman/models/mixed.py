@@ -21,7 +21,7 @@ from dragoman.models.convs2s import ConvDecoder, ConvEncoder, ConvS2SConfig
 from dragoman.models.rnn import RnnConfig, RnnDecoder, RnnEncoder
 from dragoman.models.transformer import TransformerConfig, TransformerDecoder, TransformerEncoder
 from dragoman.models.vit import VitConfig, VitEncoder
-from dragoman.nn.embedding import TokenEmbedding
+from dragoman.nn.linear import TokenEmbedding
 
 MakeEncoder = Callable[[Any, TokenEmbedding], Encoder]
 MakeDecoder = Callable[[Any, TokenEmbedding, int], Decoder]

@@ -30,8 +30,7 @@ from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.dropout import SequenceDropout, StackMasks, WordDropout
-from dragoman.nn.embedding import TokenEmbedding
-from dragoman.nn.linear import xavier_linear
+from dragoman.nn.linear import TokenEmbedding, xavier_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.recurrent import Cell, RecurrentStack, RecurrentState
 from dragoman.nn.scores import PreparedMemory, ScoredAttention, check_score, make_score

@@ -1,4 +1,4 @@
-"""A Transformer decoder whose caches never move, so that a step can be captured and replayed.
+"""A Transformer decoder whose caches never move, so that a step can be captured and replayed; it may copy.
 
 A sentence has a slot for every position and beam. The key and value of beam k at position t are written into
 slot (t, k) and stay there. When beams are reordered, nothing is moved: each beam has a list of ancestors, the
@@ -13,17 +13,18 @@ sentence has its own position, so a new one can take the place of one that is do
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
+import torch.nn.functional as F
 
 from dragoman.kernels import usable
 from dragoman.models.base import EncoderDecoder, Memory
-from dragoman.models.copy_slots import CopySlots, source_bytes
 from dragoman.models.copying import CopyingEncoderDecoder
 from dragoman.models.transformer import TransformerDecoder
 from dragoman.nn.attention import CrossAttention, SelfAttention, attend
 from dragoman.nn.attention_kernels import Projected, join_heads, split_heads
+from dragoman.nn.copying import CopySource
 from dragoman.nn.layer import DecoderLayer
 from dragoman.nn.mask import lengths
 from dragoman.nn.positions import NoRelation, Rotary, Rotation
@@ -213,3 +214,49 @@ class TransformerSlots:
 
 def _added(visible: Bool[Tensor, "*B"], like: Tensor) -> Float[Tensor, "*B"]:
     return torch.zeros_like(visible, dtype=like.dtype).masked_fill_(~visible, -math.inf)
+
+
+def source_bytes(memory: int) -> int:
+    """Bytes of one source of `memory` positions, nearly all for which of its columns are equal."""
+    return 4 * (2 * memory) ** 2
+
+
+class CopySlots:
+    """Copy sources of up to `memory` positions for `sentences`, and runs for their `beams`."""
+
+    def __init__(self, model: CopyingEncoderDecoder, sentences: int, beams: int, memory: int) -> None:
+        self.head = model.copy
+        like = self.head.key.weight.detach()
+        ids = torch.full((sentences, memory), model.vocab.pad_id, device=like.device)
+        nothing = like.new_zeros(sentences, memory, self.head.key.in_features)
+        with torch.no_grad():
+            source = self.head.read(nothing, ids, torch.zeros_like(ids, dtype=torch.bool))
+        exact = torch.promote_types(like.dtype, torch.float32)
+        # As numbers: a step multiplies by them.
+        self.source = CopySource(
+            source.keys, source.votes, source.pieces, source.copyable, source.same.to(exact), source.first
+        )
+        self.runs = torch.zeros(sentences, beams, memory, dtype=torch.long, device=like.device)
+
+    def admit(self, rows: Int[Tensor, "R"], memory: Memory) -> None:
+        """Sentences replace others."""
+        assert memory.ids is not None, "`encode` has added them"
+        room = self.runs.size(2) - memory.ids.size(1)
+        hidden, ids, mask = (
+            F.pad(memory.hidden, (0, 0, 0, room)),
+            *(F.pad(x, (0, room)) for x in (memory.ids, memory.mask)),
+        )
+        new = self.head.read(hidden, ids, mask)
+        for field in fields(CopySource):
+            kept = getattr(self.source, field.name)
+            kept.index_copy_(0, rows, getattr(new, field.name).to(kept.dtype))
+        self.runs.index_fill_(0, rows, 0)
+
+    def log_p(self, hidden: Float[Tensor, "B K D"], last: Int[Tensor, "B K"]) -> Float[Tensor, "N V"]:
+        """The log-probabilities after the tokens `last` have been read."""
+        self.runs.copy_(self.source.next_runs(last, self.runs))
+        return self.head(hidden, self.source, self.runs).flatten(0, 1)
+
+    def follow(self, parents: Int[Tensor, "B K"], token: Int[Tensor, "B K"]) -> None:  # noqa: ARG002
+        """Every beam takes over the runs of its parent."""
+        self.runs.copy_(self.runs.gather(1, parents[:, :, None].expand_as(self.runs)))

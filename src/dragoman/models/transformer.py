@@ -23,7 +23,6 @@ from dragoman.nn import positions as places
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.average_attention import AverageAttention
 from dragoman.nn.dropout import dropout
-from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.layer import (
     Activation,
     DecoderLayer,
@@ -34,6 +33,7 @@ from dragoman.nn.layer import (
     decode_through,
     read_through,
 )
+from dragoman.nn.linear import TokenEmbedding
 from dragoman.nn.mask import CAUSAL, Mask, Packing, packed, padding
 from dragoman.nn.norm import NoResidual, NormKind, NormPlace, Residual, make_norm, residual_stream
 from dragoman.nn.state import Moves, rows_of

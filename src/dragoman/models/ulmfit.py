@@ -25,7 +25,7 @@ from dragoman.config import check_shares, check_sizes
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.dropout import SequenceDropout, StackMasks, WordDropout
-from dragoman.nn.embedding import TokenEmbedding
+from dragoman.nn.linear import TokenEmbedding
 from dragoman.nn.recurrent import RecurrentStack, RecurrentState
 from dragoman.nn.state import rows_of
 from dragoman.shapes import Bool, Float, Int, Tensor

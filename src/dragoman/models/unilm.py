@@ -29,9 +29,8 @@ from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.models.gpt import GptReader, GptState, positions_of_tokens, step_through
 from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
 from dragoman.nn.dropout import dropout
-from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.layer import ACTIVATIONS, EncoderLayer, all_layers
-from dragoman.nn.linear import xavier_linear
+from dragoman.nn.linear import TokenEmbedding, xavier_linear
 from dragoman.nn.mask import Mask, padding
 from dragoman.nn.norm import make_norm
 from dragoman.nn.positions import UNRELATED, LearnedPositions, position_weight

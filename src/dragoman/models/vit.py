@@ -25,9 +25,8 @@ from dragoman.models.base import Memory, Vocab
 from dragoman.models.layer_stack import StackConfig, gpt_weights, stack
 from dragoman.nn.conv_stem import ConvStem, patch_side
 from dragoman.nn.dropout import dropout
-from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.layer import EncoderLayer, all_layers
-from dragoman.nn.linear import xavier_linear
+from dragoman.nn.linear import TokenEmbedding, xavier_linear
 from dragoman.nn.mask import padding
 from dragoman.nn.norm import make_norm
 from dragoman.nn.positions import UNRELATED, LearnedPositions

@@ -2,11 +2,17 @@
 
     Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V          Vaswani et al. 2017, equation 1
 
-`attention_weights` is the only place where weights exist, and it shows them to every open tap (`nn/tap.py`).
-`kernel_choice.ATTENTION` says which of these runs; tests compare them.
+`kernel_choice.ATTENTION` says which of them runs; tests compare them.
+
+Taps are callbacks that see attention weights while they are computed. While no tap is open, fused kernels run
+and no weights exist. While one is open, `attention_weights`, the only place where weights exist, shows them
+to it. Results do not change.
 """
 
 import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -16,8 +22,40 @@ from torch import nn
 from dragoman.kernels import usable
 from dragoman.nn.mask import EVERYTHING, Mask
 from dragoman.nn.positions import Rotation
-from dragoman.nn.tap import taps_on
 from dragoman.shapes import Float, Tensor
+
+Tap = Callable[[nn.Module, Float[Tensor, "B H Q M"]], None]
+
+
+class _Taps(threading.local):
+    """One list for each thread."""
+
+    def __init__(self) -> None:
+        self.open: list[tuple[Tap, nn.Module | None]] = []
+
+
+_taps = _Taps()
+
+
+@contextmanager
+def open_tap(tap: Tap, only: nn.Module | None = None) -> Iterator[None]:
+    """Call `tap(module, weights)` for every attention that this thread computes inside the `with` block, or
+    only for that of one module; the others then keep the fused kernel."""
+    _taps.open.append((tap, only))
+    try:
+        yield
+    finally:
+        _taps.open.remove((tap, only))
+
+
+def tap_is_open() -> bool:
+    """Whether any tap is open in this thread."""
+    return bool(_taps.open)
+
+
+def taps_on(owner: nn.Module) -> list[Tap]:
+    """The taps that see the weights of this module."""
+    return [tap for tap, only in _taps.open if only is None or only is owner]
 
 
 @dataclass(slots=True)

@@ -27,10 +27,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dragoman.nn.embedding import Projection
-from dragoman.nn.linear import xavier_linear
+from dragoman.nn.attention_kernels import taps_on
+from dragoman.nn.linear import Projection, xavier_linear
 from dragoman.nn.mask import Packing
-from dragoman.nn.tap import taps_on
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 NOT_COPIED = -1

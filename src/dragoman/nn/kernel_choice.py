@@ -22,9 +22,9 @@ from dragoman.nn.attention_kernels import (
     attend_fused,
     attend_one_query,
     attend_packed,
+    taps_on,
 )
 from dragoman.nn.dropout import dropout
-from dragoman.nn.tap import taps_on
 from dragoman.shapes import Float, Tensor
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ import math
 import torch
 from torch import nn
 
-from dragoman.nn.attention_kernels import weigh
-from dragoman.nn.counts import CountTable
-from dragoman.nn.tap import tap_is_open
+from dragoman.nn.attention_kernels import tap_is_open, weigh
+from dragoman.nn.context_counts import CountTable
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 

@@ -24,7 +24,7 @@ from dragoman.data.batch import Device, PairBatch, collate
 from dragoman.decode.search.scorer import log_probs
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
-from dragoman.nn.embedding import TokenEmbedding
+from dragoman.nn.linear import TokenEmbedding
 from dragoman.probe.hooks import standing
 from dragoman.shapes import Float, Tensor
 

@@ -19,8 +19,8 @@ from dragoman.errors import UserError
 from dragoman.learning.text import special_id
 from dragoman.models.base import EncoderDecoder
 from dragoman.probe.guess import Guesser, guesser_of
-from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
+from dragoman.runs.opening import pick_device
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
 GAP = re.compile(r"<mask>|\[MASK\]", re.IGNORECASE)

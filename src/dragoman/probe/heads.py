@@ -22,8 +22,8 @@ from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.nn.attention_kernels import open_tap
 from dragoman.nn.scores import ScoredAttention
-from dragoman.nn.tap import open_tap
 from dragoman.probe.inside import Inside, Seen, look_inside
 from dragoman.probe.vectors import contexts_of, vectors_of
 from dragoman.shapes import Float, Tensor

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from dragoman.nn.tap import open_tap
+from dragoman.nn.attention_kernels import open_tap
 from dragoman.shapes import Float, Tensor
 
 Recording = dict[str, list[Float[Tensor, "B H Q M"]]]

@@ -34,9 +34,9 @@ from dragoman.checkpoint.model import (
     tokenizer_files,
 )
 from dragoman.config import load_yaml, to_dict
-from dragoman.data.cache import CACHE
 from dragoman.data.corpus import Prepared
 from dragoman.data.directions import Languages
+from dragoman.data.fingerprint import CACHE
 from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.prepared import mend
 from dragoman.decode.alignment.attention import SequencePair

@@ -5,7 +5,7 @@
     target   Drücken Sie {k1} am {k2}.
     unmasked Drücken Sie <x>Enter</x> am Herzmonitor.
 
-Translators that can constrain terms do so (`decode/rules/lexical.py`); this is for those that cannot.
+Translators that can constrain terms do so (`rules/required_phrases.py`); this is for those that cannot.
 """
 
 import re

@@ -11,7 +11,7 @@ from dragoman.data.labelled.prepared import PreparedTask
 from dragoman.data.noise import MASK
 from dragoman.decode.search.config import BeamSearch
 from dragoman.errors import UserError
-from dragoman.models.describe import describe
+from dragoman.models import describe
 from dragoman.probe.fill import Filler
 from dragoman.probe.heads import head_counts
 from dragoman.probe.reader import RunReader

@@ -8,8 +8,8 @@ import torch
 from dragoman.errors import UserError
 from dragoman.models.markov import Markov
 from dragoman.nn.attention import CrossAttention, SelfAttention
+from dragoman.probe.forward_pass import ModelStage, walk
 from dragoman.probe.inside import Inside
-from dragoman.probe.walk import ModelStage, walk
 from dragoman.studio.packing import number, numbers
 from dragoman.studio.subject import Subject
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dragoman.errors import UserError
-from dragoman.text.spelling import Spelling, symbols_of
+from dragoman.text.piece_bytes import Spelling, symbols_of
 from dragoman.text.word_boundaries import is_word_character
 
 _START, _IN_WORD = 0, 1  # no match has begun; none can begin after a word character

@@ -14,10 +14,8 @@ from itertools import pairwise
 
 from dragoman.errors import UserError
 from dragoman.text.learn_vocabulary import Merge
-from dragoman.text.segment import MARK
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizer_config import TokenizerConfig
-from dragoman.text.tokenizer_file import Vocabulary
+from dragoman.text.tokenizer_file import MARK, TokenizerConfig, Vocabulary
 
 
 def extended(tokenizer: Tokenizer, texts: Iterable[str], specials: Sequence[str], room: int) -> Tokenizer:

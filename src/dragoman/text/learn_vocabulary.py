@@ -12,8 +12,8 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
 from dragoman.errors import UserError
-from dragoman.text.segment import MARK, nfc, segment_pattern, segmenter, with_mark
-from dragoman.text.tokenizer_config import TokenizerConfig
+from dragoman.text.segment import nfc, segment_pattern, segmenter, with_mark
+from dragoman.text.tokenizer_file import MARK, TokenizerConfig
 
 Merge = tuple[str, str]
 

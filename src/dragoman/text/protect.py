@@ -2,7 +2,7 @@
 
     source ─ find ─▶ spans                                         `spans.py`
     source ─ cut ──▶ text without them ─▶ model ─▶ translation
-    translation, spans, weights ─ restore ─▶ text with all of them  `placement.py` says where
+    translation, spans, weights ─ restore ─▶ text with all of them  `markup_placement.py` says where
                                     │
                                     └─ verified: the same spans, each as often; tags nested if they were
 
@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from dragoman.text.markup import role, well_formed
-from dragoman.text.placement import Mark, arrange, with_spans
+from dragoman.text.markup_placement import Mark, arrange, with_spans
 from dragoman.text.segment import nfc
 from dragoman.text.spans import DEFAULT_KINDS, Span, SpanKind, find
 from dragoman.text.word_boundaries import Place, units, words

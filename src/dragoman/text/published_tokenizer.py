@@ -21,11 +21,20 @@ from typing import Any
 import tokenizers
 
 from dragoman.errors import UserError, shown
-from dragoman.text.segment import MARK, nfc
-from dragoman.text.spelling import Spelling
+from dragoman.text.piece_bytes import Spelling
+from dragoman.text.segment import nfc
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizer_config import BYTE_PIECES, CONTROL_PIECES, LARGEST_VOCABULARY, TokenizerConfig
-from dragoman.text.tokenizer_file import PUBLISHED_FORMAT, read_tokenizer_json, sealed, write_bytes
+from dragoman.text.tokenizer_file import (
+    BYTE_PIECES,
+    CONTROL_PIECES,
+    LARGEST_VOCABULARY,
+    MARK,
+    PUBLISHED_FORMAT,
+    TokenizerConfig,
+    read_tokenizer_json,
+    sealed,
+    write_bytes,
+)
 from dragoman.text.tokenizer_json_checks import check_library, section_parts
 
 VERSION = 1

@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from dragoman.errors import UserError
-from dragoman.text.tokenizer_config import MarkPlace, TokenizerConfig
+from dragoman.text.tokenizer_file import MarkPlace, TokenizerConfig
 
 
 def nfc(text: str) -> str:
@@ -42,10 +42,6 @@ def escaped(text: str) -> str:
     """One line that keeps them: a line feed is written as `\\n`, a backslash as two."""
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\0", " ")
 
-
-MARK = "▁"
-"""A space in the written form of a piece. Internally a space is a space, and a literal ▁ is spelt in
-bytes."""
 
 # Longer words are cut, so that text without spaces costs no more than other text.
 _LONGEST_RUN = 128

@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 from dragoman.errors import UserError
 from dragoman.files import read_regular
 from dragoman.text.published_tokenizer import HIDDEN
-from dragoman.text.segment import MARK
-from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
+from dragoman.text.tokenizer_file import LARGEST_VOCABULARY, MARK
 
 _UNKNOWN, _CONTROL, _BYTE = 2, 3, 6
 _NORMAL = 1

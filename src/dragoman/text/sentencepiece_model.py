@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dragoman.errors import UserError
 from dragoman.text.bpe import MergeRules, merging
 from dragoman.text.published_tokenizer import PublishedTokenizer
-from dragoman.text.segment import MARK, nfc
+from dragoman.text.segment import nfc
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizer_config import BOS_ID, CONTROL_PIECES, EOS_ID, PAD_ID
+from dragoman.text.tokenizer_file import BOS_ID, CONTROL_PIECES, EOS_ID, MARK, PAD_ID
 
 _NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6
 _BPE = 2

@@ -22,10 +22,14 @@ from dragoman.errors import UserError
 from dragoman.text.bpe import WALL, BpeDropout, MergeRules, Speller, merging
 from dragoman.text.context import SEPARATOR, SIGN
 from dragoman.text.learn_vocabulary import learn_vocabulary
-from dragoman.text.segment import MARK, nfc, segmenter, with_mark
-from dragoman.text.spelling import Spelling
-from dragoman.text.tokenizer_config import BOS_ID, EOS_ID, PAD_ID, TokenizerConfig
+from dragoman.text.piece_bytes import Spelling
+from dragoman.text.segment import nfc, segmenter, with_mark
 from dragoman.text.tokenizer_file import (
+    BOS_ID,
+    EOS_ID,
+    MARK,
+    PAD_ID,
+    TokenizerConfig,
     Vocabulary,
     is_published,
     read_vocabulary_file,

@@ -15,7 +15,7 @@ from dragoman.errors import UserError, shown
 from dragoman.text.published_tokenizer import UNUSED, PublishedTokenizer
 from dragoman.text.segment import segment_pattern
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizer_config import BOS_ID, CONTROL_PIECES, EOS_ID, PAD_ID
+from dragoman.text.tokenizer_file import BOS_ID, CONTROL_PIECES, EOS_ID, PAD_ID
 from dragoman.text.tokenizer_json_checks import SECTIONS, check_library
 
 _NEW_NAMES = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.errors import UserError, shown
 from dragoman.text.charsmap import check_charsmap
-from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
+from dragoman.text.tokenizer_file import LARGEST_VOCABULARY
 
 LONGEST_NAME = 512
 _MOST_PARTS, _DEEPEST = 16, 4

@@ -5,7 +5,7 @@
     run's data ─── some ──────┴─▶ training from the larger run ──┤
     run's validation set ────────────────────────────────────────┘
 
-    larger run: the run with the new language's pieces (`training/larger.py`)
+    larger run: the run with the new language's pieces (`training/larger_vocabulary.py`)
 
 All old directions are rehearsed. There is one validation, at the end.
 """

@@ -9,15 +9,15 @@ from dragoman.errors import UserError
 from dragoman.learning.resolve import resolve
 from dragoman.runs.config import RunConfig, differences
 from dragoman.runs.directory import Run
-from dragoman.training.clock import Clock
+from dragoman.training.budget import Clock
 from dragoman.training.contest_record import Contest, directory_of, read_contest
 from dragoman.training.display import Display, make_display
 from dragoman.training.distributed import Crew, joined
 from dragoman.training.draft import Overrides, Source, as_assignments
-from dragoman.training.half import MAIN_SHARE, measure_half
+from dragoman.training.half_data import MAIN_SHARE, measure_half
 from dragoman.training.plan import Plan, make_plan, open_or_create
-from dragoman.training.search import asked_for, go_on, run_directory, search_and_train
 from dragoman.training.session import train_run
+from dragoman.training.settings_search import asked_for, go_on, run_directory, search_and_train
 
 _EXAMPLES = (
     "objective.name",

@@ -18,8 +18,8 @@ from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
 from dragoman.runs.config import LOWER_IS_BETTER
-from dragoman.runs.device import pick_device
 from dragoman.runs.directory import DATA, Run
+from dragoman.runs.opening import pick_device
 from dragoman.training.progress import Best, TrainingProgress
 from dragoman.training.state import uses_bf16
 

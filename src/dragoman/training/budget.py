@@ -1,4 +1,4 @@
-"""The time budget of a run, and when to validate, save and stop.
+"""When a run validates, saves and stops: its clock, its time budget, and the signals that ask it to stop.
 
     start-up, reading │ updates, validations, checkpoints            │ last validation, saving, mean,
                       │                                              │ tuning the search, report
@@ -8,13 +8,49 @@
 The share of the time for updates that has passed, p, brings the learning rate down and says when to validate,
 to save and to end. What has to be left at the end, the reserve, follows from what validations and checkpoints
 have taken so far. All of it is in the checkpoint: a resumed run goes on with the minutes that are left.
+
+Time is a value that is passed in, so that tests can set it. After Ctrl-C or SIGTERM the update is finished
+and saved; a second Ctrl-C leaves at once.
 """
 
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import FrameType
 
 from dragoman.runs.config import TrainConfig
-from dragoman.training.clock import Clock
+from dragoman.system import stop_signals
 from dragoman.training.progress import Spent
+
+
+class Clock:
+    """A clock that starts when it is created, or `earlier` seconds before."""
+
+    def __init__(self, earlier: float = 0.0) -> None:
+        self._began = time.monotonic() - earlier
+
+    @classmethod
+    def began(cls, at: float) -> "Clock":
+        """A clock that started at this value of `time.monotonic`."""
+        return cls(time.monotonic() - at)
+
+    def seconds(self) -> float:
+        """Seconds since the start. Does not synchronise with the device."""
+        return time.monotonic() - self._began
+
+
+class Since(Clock):
+    """Seconds on another clock, counted from now."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._then = clock, clock.seconds()
+
+    def seconds(self) -> float:
+        return self._clock.seconds() - self._then
+
 
 TUNING = 0.05
 """Share of the budget reserved for tuning the search."""
@@ -138,3 +174,44 @@ class Cooling:
 
     def scale(self, share: float) -> float:
         return max(0.0, 1 - (share - self.begin) / COOLING)
+
+
+class StopRequest:
+    """Set when the run has been asked to stop."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    @property
+    def name(self) -> str:
+        return "Ctrl-C" if self.signal == signal.SIGINT else "SIGTERM"
+
+    @property
+    def exit_status(self) -> int:
+        """The exit status that shells use: 130 after Ctrl-C, 143 after SIGTERM."""
+        assert self.signal is not None
+        return 128 + self.signal
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[StopRequest]:
+    """Inside, the signals only set the request; afterwards the previous handlers are restored.
+
+    Only the main thread may handle signals: in another one the request is simply never set.
+    """
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        if request.signal is not None:
+            raise KeyboardInterrupt  # safe: the last checkpoint is always complete
+        request.signal = number
+
+    before = {number: signal.signal(number, handle) for number in stop_signals()}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -19,7 +19,7 @@ from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
 from dragoman.files import explained, replace_file, write_new
 from dragoman.runs.directory import DATA, Outcome, Run
-from dragoman.training.clock import Clock, Since
+from dragoman.training.budget import Clock, Since
 from dragoman.training.contest_record import (
     CONTEST,
     Contest,

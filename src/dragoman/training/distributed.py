@@ -33,6 +33,7 @@ from dragoman.data.packed import Batch
 from dragoman.errors import UserError
 from dragoman.learning.loss import Objective
 from dragoman.nn.layer import DecoderLayer, EncoderLayer
+from dragoman.training.budget import StopRequest
 from dragoman.training.rendezvous import (
     TIMEOUT,
     TIMEOUT_WHEN_STOPPING,
@@ -43,7 +44,6 @@ from dragoman.training.rendezvous import (
     meet,
     receive,
 )
-from dragoman.training.signals import StopRequest
 
 T = TypeVar("T")
 

@@ -16,8 +16,7 @@ from dragoman.learning import learning_of
 from dragoman.runs.config import RunConfig, TrainConfig
 from dragoman.runs.directory import Corpus
 from dragoman.training.batches import Batches, UpdateBatch
-from dragoman.training.budget import TUNING
-from dragoman.training.clock import Clock
+from dragoman.training.budget import TUNING, Clock
 from dragoman.training.state import Training
 from dragoman.training.update import Late, Learnt, learn
 

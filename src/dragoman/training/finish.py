@@ -24,10 +24,9 @@ from dragoman.evaluate.tune import (
 from dragoman.files import explained, read_regular, replace_file
 from dragoman.runs.directory import Corpus, Outcome, Run
 from dragoman.text.context import sentence_of
-from dragoman.training.budget import TUNING, Budget
+from dragoman.training.budget import TUNING, Budget, StopRequest
 from dragoman.training.log import Log
 from dragoman.training.report import ValidationTranslations, report_rows, write_report
-from dragoman.training.signals import StopRequest
 
 TUNING_FILE = "tuning.json"
 _TUNING_LIMIT = 1 << 20

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Protocol
 from dragoman.errors import missing_extra
 from dragoman.files import open_to_append, sync_directory, sync_file
 from dragoman.runs.records import Sample, read_file
-from dragoman.training.clock import Clock
+from dragoman.training.budget import Clock
 from dragoman.training.display import Display, Quiet, UpdateStatus, status_line, validation_line
 
 

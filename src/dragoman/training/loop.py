@@ -16,13 +16,12 @@ from dragoman.learning import learning_of
 from dragoman.runs.directory import Corpus, Outcome, Run
 from dragoman.runs.records import Sample
 from dragoman.training.batches import Batches, UpdateBatch
-from dragoman.training.budget import COOLING, Budget
+from dragoman.training.budget import COOLING, Budget, StopRequest
 from dragoman.training.checkpoints import Keeper
 from dragoman.training.display import UpdateStatus, duration
 from dragoman.training.estimate import SessionPace
 from dragoman.training.log import Log
 from dragoman.training.progress import Spent
-from dragoman.training.signals import StopRequest
 from dragoman.training.state import Training
 from dragoman.training.update import Late, Learnt, learn
 

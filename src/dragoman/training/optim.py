@@ -1,4 +1,4 @@
-"""Optimizers, their state by parameter name, and the learning rate.
+"""Optimizers, their state by parameter name, the learning rate, and the moving average of the weights.
 
     Adam (Kingma & Ba 2015, algorithm 1)      g += λθ;  m = β₁m + (1−β₁)g;  v = β₂v + (1−β₂)g²
                                               θ −= a · m̂ / (√v̂ + ε)   with m̂, v̂ divided by 1 − βᵗ
@@ -30,14 +30,33 @@ By updates, it cannot jump or lose a step when a run is resumed. The plateau alo
 it has cut the rate is counted in the checkpoint. So is the time that has passed.
 """
 
+import importlib
 import math
-from collections.abc import Mapping, Sequence
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.checkpoint import refuse_other_names
+from dragoman.checkpoint.model import load_into, model_tensors
 from dragoman.runs.optim import OptimConfig, ScheduleConfig
+
+
+def load_compiler() -> None:
+    """Import it now, and remove the empty temporary directory that it creates."""
+    if "torch._dynamo" in sys.modules:
+        return
+    folder = Path(tempfile.gettempdir())
+    before = set(folder.glob("torchinductor_*"))
+    importlib.import_module("torch._dynamo")
+    for made in set(folder.glob("torchinductor_*")) - before:
+        with suppress(OSError):  # another process may use it already
+            made.rmdir()
+
 
 _SCALE = "scale"
 """Key of a parameter group: its multiple of the learning rate."""
@@ -185,3 +204,56 @@ def _slanted(config: ScheduleConfig, update: int) -> float:
 
 def _triangle(config: ScheduleConfig, height: float) -> float:
     return (1 + max(0.0, height) * (config.ratio - 1)) / config.ratio
+
+
+class Average:
+    """A moving average of the weights, by parameter name: ē ← ē + (1 − d)(θ − ē) after every update.
+
+    The decay d grows to its full value over the first updates, min(d, (1 + u) / (10 + u)), so that the random
+    weights of the start are soon forgotten. With d = 0 it is the weights themselves and, `since` an update
+    that validation has chosen, the mean of all from there on: ASGD with the trigger of NT-ASGD (Merity et al.
+    2018, algorithm 1). The model must not move to another device.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.model = model
+        self.tensors = {name: tensor.clone() for name, tensor in model_tensors(model).items()}
+        # The parameters themselves: on a GPU, cuDNN's recurrent layers get other memory with every `to`.
+        entries = model.state_dict(keep_vars=True)
+        live = {name: entries[name] for name in self.tensors}
+        floating = [name for name, tensor in live.items() if tensor.is_floating_point()]
+        self._averages = [self.tensors[name] for name in floating]
+        self._weights = [live[name] for name in floating]
+        self._counters = [(self.tensors[name], live[name]) for name in live if name not in set(floating)]
+
+    @torch.no_grad()
+    def update(self, number: int, finite: Tensor | None = None, since: int | None = None) -> None:
+        """Take in the weights after update `number`; not where `finite`, which only the device knows, is
+        False."""
+        decay = min(self.decay, (1 + number) / (10 + number))
+        share = 1 - decay if since is None else 1 / (number - since + 1)
+        if finite is None:
+            torch._foreach_lerp_(self._averages, self._weights, share)  # pyright: ignore[reportPrivateImportUsage]
+        else:
+            change = torch._foreach_sub(self._weights, self._averages)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_mul_(change, share * finite)  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_add_(self._averages, change)  # pyright: ignore[reportPrivateImportUsage]
+        for average, counter in self._counters:
+            average.copy_(counter)
+
+    def load(self, tensors: Mapping[str, Tensor], source: object) -> None:
+        refuse_other_names(source, tensors, self.tensors)
+        for name, tensor in self.tensors.items():
+            tensor.copy_(tensors[name])
+
+
+@contextmanager
+def replaced_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> Iterator[None]:
+    """Context manager: the model has these weights inside, and its own again afterwards, bit for bit."""
+    own = {name: tensor.clone() for name, tensor in model_tensors(model).items()}
+    load_into(model, tensors, "average")
+    try:
+        yield
+    finally:
+        load_into(model, own, "weights")

@@ -11,16 +11,16 @@ from dragoman.autopilot import Chosen
 from dragoman.autopilot.choice import round_down
 from dragoman.autopilot.contenders import Contender
 from dragoman.autopilot.profile import SampledPair
-from dragoman.data.cache import CACHE
 from dragoman.data.corpus import prepare
+from dragoman.data.fingerprint import CACHE
 from dragoman.data.scan import Scan
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
 from dragoman.learning.task_plan import prepare_for_task
 from dragoman.runs.config import RunConfig, refusal_of_other_config, training_differences
-from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus, Run
-from dragoman.training.clock import Clock
+from dragoman.runs.opening import pick_device
+from dragoman.training.budget import Clock
 from dragoman.training.display import Display
 from dragoman.training.draft import Draft, Overrides, Source, make_draft
 from dragoman.training.estimate import Estimate, estimate, measured_update

@@ -9,10 +9,10 @@ from dragoman.data.corpus import Prepared
 from dragoman.data.formats import describe_columns
 from dragoman.evaluate.metrics import NAMES
 from dragoman.learning import learning_of
-from dragoman.models.describe import describe, outline
+from dragoman.models import describe, outline
 from dragoman.runs.config import RunConfig
-from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus
+from dragoman.runs.opening import pick_device
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.display import duration
 from dragoman.training.estimate import Estimate

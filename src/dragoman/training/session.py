@@ -13,19 +13,18 @@ from dragoman.errors import UserError, is_out_of_memory
 from dragoman.files import explained
 from dragoman.learning import learning_of
 from dragoman.runs.config import RunConfig
-from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Corpus, Outcome, Run
+from dragoman.runs.opening import pick_device
 from dragoman.runs.records import scored
+from dragoman.training.budget import Clock, StopRequest, stop_on_signals
 from dragoman.training.checkpoints import Keeper
-from dragoman.training.clock import Clock
-from dragoman.training.count import count_run
 from dragoman.training.display import Display, duration
 from dragoman.training.distributed import ALONE, Crew
 from dragoman.training.finish import Finish
+from dragoman.training.fit_counts import count_run
 from dragoman.training.log import Log, NoLog, open_tensorboard
 from dragoman.training.loop import Loop
 from dragoman.training.report import read_reasons
-from dragoman.training.signals import StopRequest, stop_on_signals
 from dragoman.training.state import Training
 from dragoman.training.trackers import Careful, open_tracker
 

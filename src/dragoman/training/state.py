@@ -33,14 +33,20 @@ from dragoman.runs.config import RunConfig, TrainConfig
 from dragoman.runs.directory import Corpus
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.budget import Cooling
-from dragoman.training.compiler import load_compiler
 from dragoman.training.distributed import ALONE, Crew, gather, parts_like
-from dragoman.training.ema import Average, replaced_weights
 from dragoman.training.graph_capture import GraphRecorder
-from dragoman.training.optim import build_optimizer, load_optimizer, optimizer_tensors, scale_at
+from dragoman.training.optim import (
+    Average,
+    build_optimizer,
+    load_compiler,
+    load_optimizer,
+    optimizer_tensors,
+    replaced_weights,
+    scale_at,
+)
 from dragoman.training.progress import TrainingProgress
 from dragoman.training.transfer import Transfer
-from dragoman.training.vectors import begin_with_vectors
+from dragoman.training.word_vectors import begin_with_vectors
 
 
 class Fitting:

@@ -10,7 +10,7 @@ import transformers
 
 from checkpoint.huggingface.published import MODELS, save
 from dragoman.checkpoint.model import LoadedModel, load_model
-from dragoman.training.imports import import_run
+from dragoman.training.import_published import import_run
 
 
 @dataclass(frozen=True)

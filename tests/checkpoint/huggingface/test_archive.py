@@ -13,7 +13,7 @@ import yaml
 from dragoman.checkpoint.huggingface import read_model
 from dragoman.decode.search.config import SearchConfig
 from dragoman.errors import UserError
-from dragoman.training.imports import import_run
+from dragoman.training.import_published import import_run
 from text.test_sentencepiece import SCORES, spm
 
 OPTIONS = {

@@ -15,7 +15,7 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.text.published_tokenizer import PublishedTokenizer
-from dragoman.training.imports import import_run
+from dragoman.training.import_published import import_run
 
 LANGUAGES = ["eng_Latn", "deu_Latn", "ces_Latn"]
 TEXTS = ["ab cab", "ba", "c ab abc", "acb bca cab"]

@@ -17,7 +17,7 @@ from dragoman.decode.translator.translator import Translator
 from dragoman.models import build
 from dragoman.models.base import Vocab
 from dragoman.models.presets import preset
-from dragoman.training.imports import import_run
+from dragoman.training.import_published import import_run
 from searching import search
 
 PAD, BOS, EOS = 0, 1, 2

@@ -21,7 +21,7 @@ from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.norm import NormPlace
 from dragoman.nn.positions import SinusoidLayout
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
-from dragoman.training.imports import import_run
+from dragoman.training.import_published import import_run
 
 TEXTS = ["abc d", "abc ab d", "d cd ab", "bc a"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dragoman.data.alignment import CorpusAligner
-from dragoman.data.alignment.jumps import WIDEST, Jumps, add_jumps, forward_backward
+from dragoman.data.alignment.hmm import WIDEST, Jumps, add_jumps, forward_backward
 from dragoman.data.alignment.model import CONCENTRATION, Direction, digamma, learn_together, make_blocks
 
 NULL = 0.2

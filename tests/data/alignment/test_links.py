@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from dragoman.config import to_dict
-from dragoman.data.alignment.links import parse_links, pharaoh, with_links
+from dragoman.data.alignment.links import parse_links, pharaoh
 from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.fingerprint import fingerprint
-from dragoman.data.formats import read_pairs
+from dragoman.data.scan import read_corpus
 from dragoman.errors import UserError
 from dragoman.text.tokenizer import TokenizerConfig
 
@@ -49,7 +49,7 @@ def test_a_bad_file_is_named(
     source = write_corpus([("a b c", "x"), ("a b", "x y")])
     source = aligned(source, tmp_path / "a.align", lines)
     with pytest.raises(UserError, match=message):
-        list(with_links(read_pairs(source, "en", "de"), source))
+        list(read_corpus(DataConfig((source,)), source))
     with pytest.raises(UserError, match=message):
         prepare(DataConfig((source,)), TOKENIZER, seed=1, cache=tmp_path / "cache")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dragoman.data.alignment.spread import LinkSpread, PieceWords
-from dragoman.data.hashed import OutputFiles, StoreFiles
+from dragoman.data.alignment.piece_links import LinkSpread, PieceWords
 from dragoman.data.store import PairStore
 from dragoman.data.store_writer import StoreWriter
+from dragoman.data.verified_files import OutputFiles, StoreFiles
 from dragoman.text.incremental import offsets
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 from dragoman.text.word_boundaries import words

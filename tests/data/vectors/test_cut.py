@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.vectors.config import ImageInput, SeriesInput
-from dragoman.data.vectors.cut import augmented, image_patches, series_patches, turned, window_scale
 from dragoman.data.vectors.examples import Windows, window_batch
+from dragoman.data.vectors.patches import augmented, image_patches, series_patches, turned, window_scale
 from dragoman.data.vectors.stack import joined, window_starts
 from dragoman.errors import UserError
 

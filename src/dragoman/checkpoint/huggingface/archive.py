@@ -18,9 +18,9 @@ from torch import Tensor
 from dragoman.checkpoint.huggingface.bart_layers import BIAS, SHARED
 from dragoman.errors import UserError, shown
 from dragoman.files import read_regular
-from dragoman.nn.embedding import SILENCE
+from dragoman.nn.linear import SILENCE
 from dragoman.plain import parse_yaml
-from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
+from dragoman.text.tokenizer_file import LARGEST_VOCABULARY
 
 _OPTIONS, _EMBEDDING, _OUT = "special:model.yml", "Wemb", "decoder_ff_logit_out_b"
 _PAD, _EOS = "<pad>", "</s>"

@@ -26,7 +26,7 @@ from dragoman.checkpoint.huggingface.files import (
 )
 from dragoman.checkpoint.huggingface.start import START
 from dragoman.errors import UserError, shown
-from dragoman.text.tokenizer_config import LARGEST_VOCABULARY
+from dragoman.text.tokenizer_file import LARGEST_VOCABULARY
 from dragoman.text.tokenizer_json_checks import check_library
 
 

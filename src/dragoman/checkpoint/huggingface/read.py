@@ -32,9 +32,9 @@ from dragoman.config import from_dict
 from dragoman.errors import UserError, shown
 from dragoman.models import Network, build_network, config_class
 from dragoman.models.base import Vocab
-from dragoman.nn.embedding import SILENCE
+from dragoman.nn.linear import SILENCE
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizer_config import BOS_ID
+from dragoman.text.tokenizer_file import BOS_ID
 
 _WIDEST_BEAM = 1000
 

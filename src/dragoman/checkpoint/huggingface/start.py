@@ -28,11 +28,11 @@ from dragoman.errors import UserError
 from dragoman.files import write_new
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
-from dragoman.nn.embedding import SILENCE
+from dragoman.nn.linear import SILENCE
 from dragoman.nn.positions import sinusoids
 from dragoman.text.published_tokenizer import PublishedTokenizer
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizer_config import BOS_ID, EOS_ID, PAD_ID
+from dragoman.text.tokenizer_file import BOS_ID, EOS_ID, PAD_ID
 
 START = "start"
 """A field of ours in config.json: their number of our `<s>`."""

@@ -35,7 +35,7 @@ from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.task_heads import TaskNetwork
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizer_config import BOS_ID, EOS_ID, PAD_ID
+from dragoman.text.tokenizer_file import BOS_ID, EOS_ID, PAD_ID
 from dragoman.text.tokenizer_json import exported_json, reordered_json, template
 
 CARD = "README.md"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from dragoman.data.alignment.jumps import Expectations, Jumps, add_jumps, forward_backward
+from dragoman.data.alignment.hmm import Expectations, Jumps, add_jumps, forward_backward
 
 NULL_PROBABILITY = 0.08
 T = TypeVar("T")

@@ -7,7 +7,6 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 
-from dragoman.data.config import SourceConfig
 from dragoman.data.formats import Pair, read_lines
 from dragoman.errors import UserError
 
@@ -32,13 +31,8 @@ def parse_links(line: str, where: str, first: int = 0, marks: str = "-") -> Iter
         yield source, match[2], target
 
 
-def with_links(pairs: Iterator[Pair], source: SourceConfig) -> Iterator[Pair]:
-    """The pairs of a corpus with the links from its alignment file. Without such a file they are
-    unchanged."""
-    return pairs if source.alignment is None else _joined(pairs, source.alignment, source.files[0])
-
-
-def _joined(pairs: Iterator[Pair], path: str, corpus: str) -> Iterator[Pair]:
+def with_links(pairs: Iterator[Pair], path: str, corpus: str) -> Iterator[Pair]:
+    """The pairs of a corpus with the links from its alignment file. `corpus` names it in messages."""
     lines = read_lines(path)
     number = 0
     for number, pair in enumerate(pairs, start=1):

@@ -32,7 +32,7 @@ from dragoman.data.alignment.expectation import (
     distances,
     posteriors,
 )
-from dragoman.data.alignment.jumps import Jumps
+from dragoman.data.alignment.hmm import Jumps
 
 CONCENTRATION = 0.01
 """α of the prior."""

@@ -14,7 +14,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 
 class Labelled:
-    """The `Examples` of a labelled task; see `data/examples.py`. Batches are not random."""
+    """The `Examples` of a labelled task; see `learning/base.py`. Batches are not random."""
 
     def __init__(
         self,

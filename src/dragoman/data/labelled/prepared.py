@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 
 from dragoman.config import from_dict, to_dict
-from dragoman.data.cache import found_or_made, remove_killed_preparations
 from dragoman.data.config import DataConfig, SourceConfig
-from dragoman.data.fingerprint import check_unchanged, stamp_files
-from dragoman.data.hashed import DamagedStore, OutputFiles, StoreFiles
+from dragoman.data.fingerprint import check_unchanged, found_or_made, remove_killed_preparations, stamp_files
 from dragoman.data.labelled.config import VECTORS, TaskConfig
 from dragoman.data.labelled.example import AnswerSpan, Example, Target
 from dragoman.data.labelled.read import check_targets, read_examples
@@ -39,6 +37,7 @@ from dragoman.data.seal import (
 from dragoman.data.vectors.arrays import labels_file
 from dragoman.data.vectors.images import files_of_images
 from dragoman.data.vectors.stack import series_parts, stacked
+from dragoman.data.verified_files import DamagedStore, OutputFiles, StoreFiles
 from dragoman.errors import UserError
 from dragoman.files import new_directory
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig

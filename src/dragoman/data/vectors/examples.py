@@ -11,7 +11,7 @@ from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example
 from dragoman.data.sampler import CorpusRange
 from dragoman.data.vectors.config import SeriesInput
-from dragoman.data.vectors.cut import (
+from dragoman.data.vectors.patches import (
     augmented,
     image_patches,
     scaled_pixels,

@@ -8,7 +8,7 @@ from dragoman.data.config import DataConfig
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import Example, VectorExample
 from dragoman.data.vectors.config import SeriesInput
-from dragoman.data.vectors.cut import standardised
+from dragoman.data.vectors.patches import standardised
 from dragoman.data.vectors.series import read_series
 from dragoman.errors import UserError
 

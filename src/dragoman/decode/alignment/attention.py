@@ -31,7 +31,7 @@ from dragoman.data.batch import Device, IdSequence, collate
 from dragoman.decode.alignment.aligner import Aligner, pieces_by_pieces
 from dragoman.decode.search.job import by_length
 from dragoman.models.base import AlignmentGuide, EncoderDecoder
-from dragoman.nn.tap import open_tap
+from dragoman.nn.attention_kernels import open_tap
 from dragoman.shapes import Tensor
 from dragoman.text.tokenizer import Tokenizer
 

@@ -26,7 +26,7 @@ from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.job import Ended
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.slots import TransformerSlots, fits, memory_bytes, past_bytes
-from dragoman.nn.tap import tap_is_open
+from dragoman.nn.attention_kernels import tap_is_open
 
 
 class Replayed:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from dragoman.decode.gpu.open_brackets import OpenBrackets
-from dragoman.decode.search.allocate import best_pieces
+from dragoman.decode.search.beam_allocation import best_pieces
 from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.job import Ended
 from dragoman.kernels import usable

@@ -16,7 +16,7 @@ import torch
 from dragoman.errors import UserError
 from dragoman.models.base import Vocab
 from dragoman.shapes import Bool, Float, Int, Tensor
-from dragoman.text.spelling import Spelling
+from dragoman.text.piece_bytes import Spelling
 
 
 class BracketTables:

@@ -9,8 +9,8 @@ import numpy as np
 
 from dragoman.errors import UserError
 from dragoman.text.glossary import Glossary
+from dragoman.text.piece_bytes import Spelling, may_be_in_word
 from dragoman.text.segment import nfc
-from dragoman.text.spelling import Spelling, may_be_in_word
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import has_phrase, is_word_character
 

@@ -9,7 +9,7 @@ from dragoman.decode.rules.constraints import Constraints, agreeing
 from dragoman.models.base import Vocab
 from dragoman.shapes import Float, Int, Tensor
 from dragoman.text.automaton import forbidding
-from dragoman.text.spelling import Spelling
+from dragoman.text.piece_bytes import Spelling
 
 
 class BeginsWith:

@@ -17,13 +17,13 @@ import torch
 from dragoman.data.batch import pad, pad_vectors
 from dragoman.decode.rules.brackets import Balanced, BracketTables
 from dragoman.decode.rules.forbid import BeginsWith, NoEndBefore, NoPhrases, NoRepeatedNgram
-from dragoman.decode.rules.lexical import Required
+from dragoman.decode.rules.required_phrases import Required
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Job, never
 from dragoman.errors import UserError
 from dragoman.models.base import Vocab
 from dragoman.shapes import Bool, EncoderInput, Float, Int, Tensor
-from dragoman.text.spelling import Spelling
+from dragoman.text.piece_bytes import Spelling
 
 
 class Rule(Protocol):

@@ -4,7 +4,7 @@
                 ▲                                              │            │
                 └── select(order) ◀── first K that continue ◀──┘            └─▶ ended: set aside
 
-The allocation orders the extensions: by default the highest sums come first; `allocate.py` has another.
+The allocation orders the extensions: by default the highest sums come first; `beam_allocation.py` has another.
 
 Every sentence is searched independently, with its own length limit and its own stopping rule. Finished
 sentences leave the batch. The last token of a hypothesis is always `</s>`, also if the length limit forced
@@ -22,8 +22,8 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
-from dragoman.decode.search.allocate import BLOCK, Allocation
 from dragoman.decode.search.batch import SearchBatch
+from dragoman.decode.search.beam_allocation import BLOCK, Allocation
 from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.coverage import covered
 from dragoman.decode.search.job import COMPACT_AT, Ended, FinishReason

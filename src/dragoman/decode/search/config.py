@@ -167,7 +167,7 @@ class _WithDraws(SearchConfig):
 class BeamSearch(_WithGroups):
     method: Literal["beam"] = "beam"
     loop_guard: bool = True
-    """A translation stuck in a loop is searched again with repetitions forbidden (`loops.py`)."""
+    """A translation stuck in a loop is searched again with repetitions forbidden (`loop_guard.py`)."""
     record: bool = False
     """Keep the trace of the search: candidates, and which were kept or pruned."""
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from dragoman.errors import UserError
-from dragoman.nn.tap import open_tap
+from dragoman.nn.attention_kernels import open_tap
 from dragoman.shapes import Bool, Float, Tensor
 
 _LEAST = 1e-10

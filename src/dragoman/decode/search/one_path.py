@@ -12,8 +12,8 @@ from typing import Protocol
 
 import torch
 
-from dragoman.decode.search.allocate import best_piece
 from dragoman.decode.search.batch import SearchBatch
+from dragoman.decode.search.beam_allocation import best_piece
 from dragoman.decode.search.job import COMPACT_AT, Ended, FinishReason
 from dragoman.decode.search.scorer import JointState, Scorer
 from dragoman.nn.state import rows_of

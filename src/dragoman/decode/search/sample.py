@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from dragoman.data.seeded import GOLDEN, splitmix
+from dragoman.data.seeded_random import GOLDEN, splitmix
 from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.config import SampleSearch
 from dragoman.decode.search.job import Ended

@@ -32,7 +32,7 @@ from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.nn.state import State, rows_of
 from dragoman.shapes import Bool, EncoderInput, Float, Int, Tensor
-from dragoman.text.spelling import Spelling
+from dragoman.text.piece_bytes import Spelling
 
 if TYPE_CHECKING:
     from dragoman.decode.gpu.continuous import Rooms

@@ -14,10 +14,10 @@ from dragoman.decode.search.job import Cancelled, Job, never
 from dragoman.decode.translator.hypothesis import Hypothesis, Partial, refuse_string, sentence_in
 from dragoman.decode.translator.protected import aligned, keep_spans
 from dragoman.errors import UserError
-from dragoman.text.beside import MEMORY_PIECES, TERM_PIECES, BesideTokenizer, knows
-from dragoman.text.capitals import in_lower_case
+from dragoman.text.all_capitals import in_lower_case
 from dragoman.text.context import ContextConfig, fitted, last_sentences, sentence_of, with_sentence
 from dragoman.text.glossary import Glossary
+from dragoman.text.source_additions import MEMORY_PIECES, TERM_PIECES, BesideTokenizer, knows
 from dragoman.text.spans import SpanKind, find
 from dragoman.text.tokenizer import EOS_ID, Tokenizer
 
@@ -152,7 +152,7 @@ class BaseTranslator(ABC):
         so; the hypotheses are of the text itself.
 
         Without constraints, a text in capitals that the vocabulary hardly knows is translated in lower case,
-        and its hypotheses are written in capitals (`text/capitals.py`).
+        and its hypotheses are written in capitals (`text/all_capitals.py`).
         """
         refuse_string(texts)
         free = prefixes is None and required is None and not forbidden and not (glossary or similar)

@@ -16,13 +16,13 @@ import torch
 from dragoman.data.batch import collate
 from dragoman.decode.alignment.attention import ModelAligner, SequencePair
 from dragoman.decode.rules.constraints import FREE
-from dragoman.decode.search.allocate import Banks
 from dragoman.decode.search.batch import SearchBatch
 from dragoman.decode.search.beam import Beam, best_extensions
+from dragoman.decode.search.beam_allocation import Banks
 from dragoman.decode.search.config import BeamSearch, ExhaustiveSearch, MbrOfBeam, MbrOfSamples, SearchConfig
 from dragoman.decode.search.exhaustive import Exhaustive
 from dragoman.decode.search.job import Ended, Job, by_length, never
-from dragoman.decode.search.loops import without_loops
+from dragoman.decode.search.loop_guard import without_loops
 from dragoman.decode.search.one_path import most_probable, search_one_path
 from dragoman.decode.search.sample import sample
 from dragoman.decode.search.scorer import ListedScorer, Scorer
@@ -33,7 +33,7 @@ from dragoman.decode.translator.mbr import by_expected_utility
 from dragoman.decode.translator.stream import stream_tokens
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
-from dragoman.nn.tap import tap_is_open
+from dragoman.nn.attention_kernels import tap_is_open
 from dragoman.text.tokenizer import Tokenizer
 
 _WIDEST_RAISE = 24

@@ -8,7 +8,7 @@ from dragoman.lab.draw import matrices
 from dragoman.lab.experiment import Experiment, Pictures, Verdict, fails, holds, holds_for
 from dragoman.lab.statistics import Numbers, averages, exact
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizer_config import TokenizerConfig
+from dragoman.text.tokenizer_file import TokenizerConfig
 
 COUNTED = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
 ONCE = dict.fromkeys(COUNTED, 1)

@@ -6,7 +6,7 @@ from dragoman.lab.bench import Bench
 from dragoman.lab.draw import matrices
 from dragoman.lab.experiment import Experiment, Pictures, Verdict, fails, holds
 from dragoman.lab.statistics import Numbers, averages, exact
-from dragoman.nn.embedding import TokenEmbedding
+from dragoman.nn.linear import TokenEmbedding
 
 WORDS: tuple[str, ...] = ("files", "find", "my")
 SENTENCE = ("find", "my", "files")

@@ -1,6 +1,6 @@
 """Pieces as figures show them."""
 
-from dragoman.text.segment import MARK
+from dragoman.text.tokenizer_file import MARK
 
 
 def shown(piece: str) -> str:

@@ -20,8 +20,8 @@ from types import TracebackType
 import numpy as np
 
 from dragoman.data.formats import Pair
-from dragoman.data.hashed import HashedWriter
-from dragoman.data.seeded import GOLDEN, splitmix
+from dragoman.data.seeded_random import GOLDEN, splitmix
+from dragoman.data.verified_files import HashedWriter
 
 _ASCII_GAPS = "".join(chr(code) if chr(code).isalnum() else " " for code in range(128))
 _GAP = re.compile(r"[^\w ]+")

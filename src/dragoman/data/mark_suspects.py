@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.data.clean import KEPT, code_of
 from dragoman.data.config import DataConfig
 from dragoman.data.directions import Languages
+from dragoman.data.drop_reasons import KEPT, code_of
 from dragoman.data.formats import read_pairs
-from dragoman.data.hashes import map_numbers, mark_repeats, mix
 from dragoman.data.scan import Scan, StageProgress, sample_by_corpus
 from dragoman.data.suspects import Judge
+from dragoman.data.text_hashes import map_numbers, mark_repeats, mix
 
 SAMPLE = 60_000
 """Number of pairs that a judge is trained on."""

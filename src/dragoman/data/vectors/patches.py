@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dragoman.data.seeded import uniform_each
+from dragoman.data.seeded_random import uniform_each
 from dragoman.data.vectors.config import ImageInput, SeriesInput
 from dragoman.errors import UserError
 

@@ -15,10 +15,10 @@ from dragoman.data.corpus import Prepared
 from dragoman.learning import learning_of
 from dragoman.runs.directory import Outcome, Run
 from dragoman.training.batches import Batches
+from dragoman.training.budget import StopRequest
 from dragoman.training.checkpoints import Keeper
 from dragoman.training.log import Log
 from dragoman.training.progress import Best
-from dragoman.training.signals import StopRequest
 from dragoman.training.state import Fitting
 
 _SCORES_AT_ONCE = 1 << 24

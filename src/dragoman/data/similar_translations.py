@@ -14,7 +14,7 @@ import numpy as np
 from dragoman.data.memory import TranslationMemory
 from dragoman.data.sampler import CorpusRange
 from dragoman.data.store import IdPair, PairStore
-from dragoman.text.beside import MEMORY_PIECES, similar_part
+from dragoman.text.source_additions import MEMORY_PIECES, similar_part
 from dragoman.text.tokenizer import Tokenizer
 
 _MOST = 50_000

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from dragoman.data.date_ways import FIRST, LAST, LOCALES, Way, ways_of
+from dragoman.data.demo_date_formats import FIRST, LAST, LOCALES, Way, ways_of
 from dragoman.errors import UserError
 
 T = TypeVar("T")

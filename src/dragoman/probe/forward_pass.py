@@ -19,8 +19,8 @@ from dragoman.data.batch import Device, collate
 from dragoman.models.base import EncoderDecoder, Memory
 from dragoman.models.rnn import RnnDecoder, RnnEncoder, SingleContext
 from dragoman.nn.attention import CrossAttention, SelfAttention
-from dragoman.nn.embedding import TokenEmbedding
 from dragoman.nn.layer import FeedForward
+from dragoman.nn.linear import TokenEmbedding
 from dragoman.nn.recurrent import RecurrentStack
 from dragoman.nn.scores import ScoredAttention
 from dragoman.probe.gates import Fed, cells_of, fed_to_decoder

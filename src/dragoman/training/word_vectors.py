@@ -14,7 +14,7 @@ from torch import nn
 
 from dragoman.data.formats import read_lines
 from dragoman.errors import UserError
-from dragoman.nn.embedding import TokenEmbedding
+from dragoman.nn.linear import TokenEmbedding
 from dragoman.text.tokenizer import Tokenizer
 
 _MARK = "▁"

@@ -15,7 +15,7 @@ from dragoman.evaluate.metrics import SCORES
 from dragoman.files import beside, explained, read_regular, replace_file
 from dragoman.runs.config import LOWER_IS_BETTER, RunConfig, refusal_of_other_config, training_differences
 from dragoman.runs.directory import Run
-from dragoman.training.clock import Clock, Since
+from dragoman.training.budget import Clock, Since
 from dragoman.training.display import Display, Quiet
 from dragoman.training.report import REPORT
 from dragoman.training.session import train_run

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dragoman.data.seeded import Dice, uniform_each
+from dragoman.data.seeded_random import Dice, uniform_each
 from dragoman.data.store import IdPair
 from dragoman.text.tokenizer import Tokenizer
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import torch
 
-from dragoman.decode.rules.lexical import FAR, Required
+from dragoman.decode.rules.required_phrases import FAR, Required
 from dragoman.shapes import Float, Int, Tensor
 
 _LAST = 1 << 62  # the turn of extensions that cannot continue

@@ -15,8 +15,8 @@ from dragoman.data.batch import TextBatch
 from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.learning.base import TRACKS, Learning
+from dragoman.learning.cross_entropy import loss_and_correct, per_token
 from dragoman.learning.loss import Answers, Loss, Objective
-from dragoman.learning.measured import measured, per_token
 from dragoman.learning.text import FromText, other_model
 from dragoman.learning.validation import SequenceValidator, Validation
 from dragoman.models import Network
@@ -76,7 +76,7 @@ class AnswerValidator(SequenceValidator):
         for batch in self._load(self._batches):
             assert isinstance(batch, TextBatch)
             found = self._answer(model, batch)
-            sums += measured(model, found.hidden, found.targets)
+            sums += loss_and_correct(model, found.hidden, found.targets)
             tokens += batch.num_tokens
             if batch.follows is not None and found.follows is not None:
                 said = found.follows.argmax(dim=-1) == 0

@@ -7,7 +7,7 @@ import numpy as np
 
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats import Pair, read_pairs
-from dragoman.data.hashes import contains, hash_text, mix, normalise
+from dragoman.data.text_hashes import contains, hash_text, mix, normalise
 
 _SIDES = ("src", "tgt", "pair")
 

@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 import numpy as np
 
 from dragoman.data.sampler import CorpusRange
-from dragoman.data.seeded import GOLDEN, splitmix
+from dragoman.data.seeded_random import GOLDEN, splitmix
 from dragoman.data.store import IdPair, PairStore
 
 LEAST = 3

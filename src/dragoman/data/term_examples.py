@@ -20,13 +20,13 @@ from itertools import pairwise, permutations
 import numpy as np
 
 from dragoman.data.alignment import CorpusAligner
-from dragoman.data.seeded import uniform_each
+from dragoman.data.seeded_random import uniform_each
 from dragoman.data.store import IdPair, PairStore
 from dragoman.errors import UserError
-from dragoman.text.beside import TERM_PIECES, SpeltTerm, between, pieces_in, spelt
-from dragoman.text.forms import are_forms, common_beginning, word_runs
+from dragoman.text.source_additions import TERM_PIECES, SpeltTerm, between, pieces_in, spelt
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.word_boundaries import has_phrase
+from dragoman.text.word_forms import are_forms, common_beginning, word_runs
 
 _ALIGNED = 10_000
 """Pairs that terms are learnt from."""

@@ -11,9 +11,9 @@ from dragoman.data.config import DataConfig
 from dragoman.errors import UserError
 from dragoman.files import explained, new_directory, write_new
 from dragoman.runs.config import RunConfig
-from dragoman.runs.device import pick_device
 from dragoman.runs.directory import Run
-from dragoman.training.clock import Clock, Since
+from dragoman.runs.opening import pick_device
+from dragoman.training.budget import Clock, Since
 from dragoman.training.contest import Running
 from dragoman.training.contest_record import CONTEST, Contest, directory_of, encoded, read_contest
 from dragoman.training.display import Display, duration

@@ -54,7 +54,7 @@ def make_run(directory: Path) -> Path:
     import dragoman
     from cli.conftest import GIVEN, SETTINGS
     from drafted import make_config
-    from dragoman.training.display import Quiet
+    from dragoman.training.display import NoDisplay
     from given import begin
 
     texts = [f"the {a} {b} and a {c}" for a in WORDS[:4] for b in WORDS[4:] for c in WORDS[4:]]
@@ -62,7 +62,7 @@ def make_run(directory: Path) -> Path:
     table = directory / "pairs.tsv"
     table.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in pairs), encoding="utf-8")
     overrides = SETTINGS | GIVEN
-    config = make_config([str(table)], overrides=overrides, valid=[], display=Quiet())
+    config = make_config([str(table)], overrides=overrides, valid=[], display=NoDisplay())
     overrides["start"] = str(begin(directory / "given", config, pairs))
     return dragoman.train(table, out=directory / "run", overrides=overrides, quiet=True).directory
 

@@ -13,7 +13,7 @@ from dragoman.decode.search.job import Job
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.translator.translator import search
 from dragoman.learning.cross_entropy import CrossEntropy
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 
 DROPOUT = 0.1
@@ -56,7 +56,7 @@ def count_parameters(model: nn.Module) -> int:
 
 def ours(kind: str, config: object, vocab: Vocab) -> Contender:
     """A model of the package. One that has no gradients learns by counting, which is timed alike."""
-    model = build(kind, config, vocab)
+    model = build_model(kind, config, vocab)
     count = getattr(model, "count", None)
     objective = CrossEntropy(SMOOTHING)
     settings = {

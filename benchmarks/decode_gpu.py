@@ -22,7 +22,7 @@ from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.job import Ended, Job
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.translator.translator import search
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.presets import transformer_base
 from dragoman.models.transformer import TransformerConfig
@@ -86,7 +86,7 @@ class Contenders:
     def __init__(self) -> None:
         torch.manual_seed(1)
         self.config = replace(transformer_base(), position_layout="halves", dropout=0.0)
-        ours = build("transformer", self.config, Vocab(VOCAB, VOCAB, shared=True)).eval()
+        ours = build_model("transformer", self.config, Vocab(VOCAB, VOCAB, shared=True)).eval()
         self.marian = published_like(ours, self.config).eval().to("cuda", HALF)
         self.scorer = Scorer([ours.requires_grad_(False).to("cuda", HALF)])
 

@@ -57,7 +57,7 @@ def of_run(directory: Path) -> str:
     for name in (*names, "best"):
         _add_network(found, directory, name)
     for name in names:
-        saved = checkpoint.load(run.checkpoints / name)
+        saved = checkpoint.load_checkpoint(run.checkpoints / name)
         for part in saved.parts:
             _add_tensors(found, saved.read(part))
     if run.config.objective.name == "translate" and run.config.task is None:

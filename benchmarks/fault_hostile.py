@@ -97,7 +97,7 @@ def forge_state(directory: Path, change: Callable[[dict[str, Any]], None]) -> No
     for path in list(root.iterdir()):
         if path.name != checkpoint.names(root)[-1]:
             shutil.rmtree(path)
-    saved = checkpoint.load(root / checkpoint.names(root)[-1])
+    saved = checkpoint.load_checkpoint(root / checkpoint.names(root)[-1])
     tensors = {part: saved.read(part) for part in saved.parts}
     state = json.loads(json.dumps(saved.state))
     change(state)

@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from dragoman.cli.main import app
 from dragoman.config import to_dict
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.training.verify import is_leftover
 from fault_commands import run_command
 from fault_common import Found
@@ -88,7 +88,9 @@ def _option_cases() -> Iterator[Case]:
 
 def _field_cases() -> Iterator[Case]:
     """Every field of a configuration, with values that it cannot have."""
-    plain = to_dict(resolve({"data": {"train": [{"files": ["a.en", "a.de"]}]}, "train": {"max_updates": 1}}))
+    plain = to_dict(
+        resolve_config({"data": {"train": [{"files": ["a.en", "a.de"]}]}, "train": {"max_updates": 1}})
+    )
     for name in _leaves(plain, ""):
         for value in _FIELD_VALUES:
             assignment = f"{name}={value}"

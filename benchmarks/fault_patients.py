@@ -20,7 +20,7 @@ from dragoman.runs import journal
 from dragoman.serve.dictionaries import Given
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.limits import Limits
-from dragoman.training.verify import verify
+from dragoman.training.verify import verify_path
 from fault_common import Found, limit_memory
 from fault_content import KINDS, Kind
 from fault_damage import Chance, damage
@@ -95,7 +95,7 @@ class Patient:
 
     def _verify(self) -> tuple[str, str]:
         try:
-            faults = [fault for report in verify(self.directory).everything() for fault in report.faults]
+            faults = [fault for report in verify_path(self.directory).everything() for fault in report.faults]
         except UserError as error:
             return "refused", str(error)
         except BaseException:
@@ -117,7 +117,7 @@ def further_subjects(made: Path) -> None:
     half.mkdir()
     shutil.copyfile(made / "mono.en", half / "mono.en")
     (made / "reader").symlink_to(made / "runs" / "t")
-    corpus.CHUNK = CHUNK
+    corpus.LINES_AT_ONCE = CHUNK
     write_journal, calls = journal._write_journal, 0
 
     def stop_after_three(*arguments: Any) -> None:
@@ -190,7 +190,7 @@ def _serve(kind: Kind, made: Path, work: Path, numbers: list[int], seed: int, wr
     status = 1
     try:
         os.setsid()
-        corpus.CHUNK = CHUNK
+        corpus.LINES_AT_ONCE = CHUNK
         storage._PAUSE = 0
         patient = Patient(kind, made, work)
         limit_memory(4 << 30)

@@ -255,7 +255,7 @@ def make_subjects(directory: Path, names: Sequence[str] = MADE) -> None:
 def small_chunks(_operations: object) -> None:
     from dragoman.runs import corpus_job as corpus
 
-    corpus.CHUNK = CHUNK
+    corpus.LINES_AT_ONCE = CHUNK
 
 
 def workspace(made: Path, command: Command, target: Path) -> Path:

@@ -29,7 +29,7 @@ import torch._dynamo  # torch.optim imports it at its first use; the forks are t
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from dragoman.data.corpus import prepare
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.directory import Run
 from dragoman.training.api import resume
 from kill_resume import contents, plain_config
@@ -107,7 +107,7 @@ def read_notes(out: Path) -> tuple[int, float, list[int]]:
 
 def run_trials(directory: Path, kills: int, seed: int) -> tuple[list[str], int, float, float]:
     """What went wrong, kills, the longest wait for a restart, and the seconds of a run left alone."""
-    config = resolve(plain_config(directory))
+    config = resolve_config(plain_config(directory))
     prepared = prepare(config.data, config.tokenizer, seed=config.seed, cache=directory / "prepared")
     whole = Run.create(directory / "whole", config, prepared).directory
     length = launch(whole, 0, seed, 0.0)

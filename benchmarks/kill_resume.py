@@ -30,9 +30,9 @@ import torch._dynamo  # torch.optim imports it at its first use; the forks are t
 
 from dragoman import checkpoint
 from dragoman.data.corpus import prepare
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.directory import Run
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 
 RESULTS = Path(__file__).parent / "results" / "kill_resume.md"
@@ -78,13 +78,13 @@ def session(directory: Path, out: Path) -> int:
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         torch.set_num_threads(1)
-        config = resolve(json.loads((directory / "config.json").read_text()))
+        config = resolve_config(json.loads((directory / "config.json").read_text()))
         if Run.exists(out):
             run = Run.open(out)
         else:
             prepared = prepare(config.data, config.tokenizer, seed=config.seed, cache=directory / "prepared")
             run = Run.create(out, config, prepared)
-        status = train_run(run, Quiet()).exit_status
+        status = train_run(run, NoDisplay()).exit_status
     finally:
         os._exit(status)
 
@@ -117,7 +117,7 @@ def kill(directory: Path, out: Path, seconds: float) -> str:
 
 def contents(out: Path) -> dict[str, bytes]:
     """What must be the same, file by file."""
-    last = out / "checkpoints" / checkpoint.name_of(UPDATES)
+    last = out / "checkpoints" / checkpoint.checkpoint_name(UPDATES)
     paths = [out / "metrics.jsonl", out / "best.json", *sorted(last.iterdir())]
     averaged = out / "checkpoints" / "averaged"
     paths += sorted(averaged.iterdir()) if averaged.exists() else []

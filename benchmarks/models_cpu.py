@@ -20,7 +20,7 @@ import torch
 from common import SMOOTHING, IdPairs, batches_of, encode_corpus, write_table
 from contender import BEAMS, DROPOUT, FORCED, Contender, count_parameters, measure, ours
 from dragoman.data.batch import PairBatch, collate
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.convs2s import ConvS2SConfig
 from dragoman.models.gpt import GptConfig
@@ -109,7 +109,7 @@ def width_for(
 
     def count(width: int) -> int:
         with torch.device("meta"):  # sizes without numbers
-            return count_parameters(build(kind, config_at(width), vocab))
+            return count_parameters(build_model(kind, config_at(width), vocab))
 
     above = bisect_left(WIDTHS, num_parameters, key=count)
     near = WIDTHS[max(0, above - 1) : above + 1]

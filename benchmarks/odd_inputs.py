@@ -17,7 +17,7 @@ import torch
 
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.runs.directory import Run
@@ -88,7 +88,7 @@ def tiny_translator() -> Translator:
     tokenizer = Tokenizer.train(corpus, TokenizerConfig(vocab_size=340))
     torch.manual_seed(4)
     config = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, output_bias=True)
-    model = build("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True)).double()
+    model = build_model("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True)).double()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1.4)

@@ -31,7 +31,7 @@ from dragoman.data.corpus import Prepared, prepare
 from dragoman.data.packed import Batch
 from dragoman.learning.cross_entropy import CrossEntropy
 from dragoman.learning.masked import MaskedLanguageModel
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.models import Network
 from dragoman.runs.config import RunConfig
 from dragoman.text.tokenizer import PAD_ID
@@ -82,7 +82,7 @@ class Point:
                 "clip": 1.0,
             },
         }
-        return resolve(plain, [f"model.{field}" for field in options.model])
+        return resolve_config(plain, [f"model.{field}" for field in options.model])
 
     def random(self, vocab_size: int) -> Labelled:
         share = 1.0 if self.kind == "gpt" else SHARE

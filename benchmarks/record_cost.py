@@ -18,7 +18,7 @@ import torch.nn.functional as F
 
 from common import interleave, median, write_table
 from dragoman.data.batch import PairBatch, collate
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.presets import preset
 from dragoman.nn.attention_kernels import AttentionCall
@@ -58,7 +58,7 @@ def main() -> None:
     args = parser.parse_args()
 
     torch.manual_seed(0)
-    model = build(*preset(args.model), Vocab(8000, 8000, shared=True)).eval().requires_grad_(False)
+    model = build_model(*preset(args.model), Vocab(8000, 8000, shared=True)).eval().requires_grad_(False)
     ids = torch.randint(3, 8000, (args.batches, args.sentences, args.length)).tolist()
     batches = [collate([(row, row) for row in batch]) for batch in ids]
     off = {name: [0] for name, _ in model.named_modules() if name.endswith("cross_attention")}

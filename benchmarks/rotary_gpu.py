@@ -29,7 +29,7 @@ from dragoman.decode.search.job import Ended, Job
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.translator.translator import search
 from dragoman.learning.cross_entropy import CrossEntropy, RDrop
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.training.graph_capture import GraphRecorder
@@ -51,7 +51,7 @@ CLOSE = 1e-4
 def small_model(size: int, **fields: Any) -> EncoderDecoder:
     torch.manual_seed(1)
     config = TransformerConfig(num_layers=2, model_dim=64, num_heads=4, ff_dim=128, dropout=0.0, **fields)
-    return build("transformer", config, Vocab(size, size, shared=True)).to(DEVICE)
+    return build_model("transformer", config, Vocab(size, size, shared=True)).to(DEVICE)
 
 
 def alike_batches(pairs: int, size: int, count: int) -> list[PairBatch]:

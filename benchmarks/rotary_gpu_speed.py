@@ -19,7 +19,7 @@ import numpy as np
 
 from common import RESULTS, environment
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.config import RunConfig
 from dragoman.training.batches import Batches
 from dragoman.training.optim import load_compiler
@@ -94,7 +94,7 @@ def run_config(files: list[str], tokens: int, *overrides: str, tiny: bool = Fals
         "schedule": {"warmup": 100},
         "train": {"max_updates": 100_000, "batch_tokens": tokens, "ema": 0.999},
     }
-    return resolve(plain, overrides)
+    return resolve_config(plain, overrides)
 
 
 class Timed:

@@ -190,7 +190,7 @@ def check_search(device: str, count: int) -> str:
     from dragoman.decode.search.config import BeamSearch
     from dragoman.decode.search.job import Job as Sentence
     from dragoman.decode.search.scorer import Scorer
-    from dragoman.models import build
+    from dragoman.models import build_model
     from dragoman.models.base import Vocab
     from dragoman.models.transformer import TransformerConfig
     from dragoman.text.piece_bytes import Spelling
@@ -204,7 +204,7 @@ def check_search(device: str, count: int) -> str:
         config = TransformerConfig(
             num_layers=3, model_dim=128, num_heads=4, ff_dim=256, copy=copies, norm="pre"
         )
-        model = build("transformer", config, vocab).eval().to(device).requires_grad_(False)
+        model = build_model("transformer", config, vocab).eval().to(device).requires_grad_(False)
         for parameter in model.parameters():
             parameter.mul_(2)
         scorer = Scorer([model])

@@ -26,7 +26,7 @@ from common import (
 )
 from dragoman.data.batch import PairBatch
 from dragoman.learning.cross_entropy import CrossEntropy
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.presets import preset
 from peers import TorchTransformer, published_like
@@ -50,7 +50,7 @@ def main() -> None:
     batches = batches_of(pairs, args.batch_tokens, args.batches)
     kind, config = preset(args.model)
     config = replace(config, position_layout="halves", dropout=0.1)
-    ours = build(kind, config, Vocab(tokenizer.size, tokenizer.size, shared=True)).train()
+    ours = build_model(kind, config, Vocab(tokenizer.size, tokenizer.size, shared=True)).train()
     marian = published_like(ours, config).train()
     plain = TorchTransformer(config, tokenizer.size).train()
     objective = CrossEntropy(SMOOTHING)

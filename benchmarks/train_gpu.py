@@ -27,8 +27,8 @@ import torch
 from common import interleave, median, plain_loss, stepper, write_table
 from dragoman.data.batch import PairBatch
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.learning.resolve import resolve
-from dragoman.models import build
+from dragoman.learning.resolve import resolve_config
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.runs.config import RunConfig
@@ -53,7 +53,7 @@ def run_config(files: list[str], options: argparse.Namespace, *overrides: str) -
         "schedule": {"warmup": 100},
         "train": {"max_updates": 100_000, "batch_tokens": options.batch_tokens, "amp": "bf16"},
     }
-    return resolve(plain, overrides)
+    return resolve_config(plain, overrides)
 
 
 def operations(config: TransformerConfig, vocab_size: int, src_tokens: int, tgt_tokens: int) -> float:
@@ -126,7 +126,7 @@ def contenders(
     size = prepared.tgt_tokenizer.size
 
     def marian(compiled: bool) -> Peer:
-        ours = build("transformer", wiring, Vocab(size, size, shared=True))
+        ours = build_model("transformer", wiring, Vocab(size, size, shared=True))
         model = published_like(ours, wiring).train().to(DEVICE)
         called = torch.compile(model, dynamic=False) if compiled else model
 

@@ -207,21 +207,21 @@ def main() -> None:
         print(json.dumps(read_here(Path(options.child[0]), int(options.child[1]))))
         return
     from common import write_table
-    from dragoman.data.verified_files import BLOCK
+    from dragoman.data.verified_files import BLOCK_BYTES
 
     with tempfile.TemporaryDirectory() as name:
         store = options.store or prepare_here(Path(name), options.pairs)
         stores = {block: with_blocks(store, Path(name) / str(block), block) for block in BLOCKS}
-        stores[UNCHECKED] = stores[BLOCK]
+        stores[UNCHECKED] = stores[BLOCK_BYTES]
         read = in_turns(stores, (UNCHECKED, *BLOCKS), options.rounds)
     kept = read[UNCHECKED]
-    checked = 1e6 * (read[BLOCK]["epoch"] - kept["epoch"]) / kept["pairs"]
+    checked = 1e6 * (read[BLOCK_BYTES]["epoch"] - kept["epoch"]) / kept["pairs"]
     notes = (
         f"`python benchmarks/verify_cost.py {options.pairs}`: {kept['pairs']:,.0f} pairs after cleaning, "
         f"{kept['bytes'] / 2**20:,.0f} MiB, batches of {BATCH_TOKENS} tokens, medians of {options.rounds} "
         "processes each, in turns. CPU seconds, files in the system's cache. `no check` maps the files and "
         "believes them, as stores were read before they had hashes. Loading is that of ids alone: nothing is "
-        f"learnt. With blocks of {BLOCK >> 10} KiB, the size in use, checks take {checked:.2f} µs a pair of "
+        f"learnt. With blocks of {BLOCK_BYTES >> 10} KiB, the size in use, checks take {checked:.2f} µs a pair of "
         "the first epoch; with Transformer-base on an H200 a pair takes about 50 µs "
         "([train_gpu.md](train_gpu.md)), and is loaded in a thread beside it."
     )

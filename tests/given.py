@@ -16,7 +16,7 @@ import torch
 from dragoman import checkpoint
 from dragoman.checkpoint.model import model_tensors
 from dragoman.data.corpus import prepare
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.models.base import EncoderDecoder
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
@@ -100,7 +100,7 @@ def begin(directory: Path, config: RunConfig, pairs: Iterable[tuple[str, str]]) 
     assert training.average is None, "an average would not have the given weights"
     write_weights(training.model, piece_by_piece(prepared.src_tokenizer, pairs))
     training.progress.update = 1
-    checkpoint.save(run.checkpoints, checkpoint.name_of(1), training.tensors(), training.state())
+    checkpoint.save(run.checkpoints, checkpoint.checkpoint_name(1), training.tensors(), training.state())
     return directory
 
 
@@ -108,5 +108,5 @@ def given_run(directory: Path, config: dict[str, Any], pairs: Iterable[tuple[str
     """A run that began with given weights and kept them while it was trained. What it began with lies
     beside it."""
     still = config | {"model": MODEL, "optim": STILL}
-    start = begin(directory.with_name(f"{directory.name}-given"), resolve(still), pairs)
+    start = begin(directory.with_name(f"{directory.name}-given"), resolve_config(still), pairs)
     return train(still | {"start": str(start)}, out=directory, quiet=True)

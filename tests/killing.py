@@ -7,7 +7,7 @@ import pytest
 from dragoman.runs.directory import Run
 from dragoman.training import loop
 from dragoman.training.batches import UpdateBatch
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
 
@@ -27,7 +27,7 @@ def train_until_killed(run: Run, update: int, monkeypatch: pytest.MonkeyPatch) -
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(loop, "learn", learn_until_killed)
-        train_run(run, Quiet())
+        train_run(run, NoDisplay())
 
 
 def assert_same_checkpoint(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.data.corpus import prepare
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.directory import Run
 from toy import toy_config
 
@@ -58,6 +58,6 @@ def languages_config(files: list[str]) -> dict[str, Any]:
 
 
 def languages_run(directory: Path, plain: dict[str, Any], cache: Path) -> Run:
-    config = resolve(plain)
+    config = resolve_config(plain)
     prepared = prepare(config.data, config.tokenizer, seed=config.seed, cache=cache)
     return Run.create(directory, config, prepared)

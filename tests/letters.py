@@ -6,7 +6,7 @@ import torch
 
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
@@ -17,7 +17,7 @@ def letters_translator(texts: Sequence[str], seed: int, search: SearchConfig | N
     tokenizer = Tokenizer.train(texts, TokenizerConfig(kind="char"))
     torch.manual_seed(seed)
     config = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, output_bias=True)
-    model = build("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True))
+    model = build_model("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2).add_(torch.randn_like(parameter) * 0.3)

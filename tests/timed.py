@@ -9,7 +9,7 @@ from dragoman.learning import validation
 from dragoman.runs.directory import Run
 from dragoman.training import loop
 from dragoman.training.budget import Clock
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 
 
@@ -60,4 +60,4 @@ class Timed:
     def train(self, run: Run, start: float = 0.0) -> None:
         """A session that begins to train `start` seconds after the command."""
         self.clock.now = start
-        train_run(run, Quiet(), clock=self.clock)
+        train_run(run, NoDisplay(), clock=self.clock)

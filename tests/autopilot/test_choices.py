@@ -25,7 +25,7 @@ from dragoman.autopilot.profile import Profile
 from dragoman.autopilot.tokens import count_tokens, is_arithmetic
 from dragoman.extras import EXTRAS
 from dragoman.learning import LEARNING
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.config import RunConfig
 
 CPU = Machine(cores=2)
@@ -41,7 +41,7 @@ def chosen(profile: Profile, machine: Machine = CPU, **more: Any) -> Chosen:
 
 def resolved(found: Chosen, *overrides: str, minutes: float | None = None) -> RunConfig:
     data = {"train": [{"files": ["a.en", "a.de"]}], **found.sections.get("data", {})}
-    return resolve({**found.sections, "data": data}, overrides, minutes)
+    return resolve_config({**found.sections, "data": data}, overrides, minutes)
 
 
 def scaled(profile: Profile, pairs: int) -> Profile:
@@ -429,7 +429,10 @@ def test_text_is_planned_too(name: str) -> None:
     for machine in (CPU, LARGE_GPU):
         found = choose(profile, machine, learning=LEARNING[name])
         data = {"train": [{"files": ["a.txt"], "format": "text"}]}
-        assert resolve({**found.sections, "data": data, "objective": {"name": name}}).train.metric == "loss"
+        assert (
+            resolve_config({**found.sections, "data": data, "objective": {"name": name}}).train.metric
+            == "loss"
+        )
 
 
 def test_few_inflected_words_get_invented_pairs() -> None:

@@ -12,7 +12,7 @@ from dragoman.autopilot.tokens import count_tokens, fewest_tokens
 from dragoman.config import from_dict
 from dragoman.data.config import CleanConfig
 from dragoman.training import plan as plan_module
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.plan import make_plan
 
 
@@ -42,7 +42,7 @@ def written(pairs: Any, folder: Path) -> list[str]:
 def test_no_rule_drops_more_than_one_in_a_hundred(kind: str, tmp_path: Path) -> None:
     pairs = KINDS[kind](300)
     pairs += pairs[:100]
-    plan = make_plan(written(pairs, tmp_path), Quiet(), out=tmp_path / "run", overrides=SMALL)
+    plan = make_plan(written(pairs, tmp_path), NoDisplay(), out=tmp_path / "run", overrides=SMALL)
     dropped = getattr(plan.prepared, "dropped")  # noqa: B009 (of pairs alone)
     assert all(count <= MOST * len(pairs) for count in dropped.values()), dropped
 
@@ -50,7 +50,9 @@ def test_no_rule_drops_more_than_one_in_a_hundred(kind: str, tmp_path: Path) -> 
 def test_what_a_person_asks_for_is_dropped(tmp_path: Path) -> None:
     pairs = [*queries(100), *sentences(200)]
     overrides = {**SMALL, "data.clean.max_ratio": 9, "data.clean.drop_duplicates": True}
-    plan = make_plan(written([*pairs, *pairs], tmp_path), Quiet(), out=tmp_path / "run", overrides=overrides)
+    plan = make_plan(
+        written([*pairs, *pairs], tmp_path), NoDisplay(), out=tmp_path / "run", overrides=overrides
+    )
     dropped = getattr(plan.prepared, "dropped")  # noqa: B009
     assert dropped["duplicate"] >= 300 and dropped["ratio"] > 2
 

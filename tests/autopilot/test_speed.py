@@ -10,7 +10,7 @@ from dragoman.autopilot import Machine, choose
 from dragoman.learning import LEARNING
 from dragoman.training import plan as plan_module
 from dragoman.training.api import open_or_create
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.plan import Plan, make_plan
 from dragoman.training.report import read_speed
 
@@ -42,7 +42,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             return seconds
 
         monkeypatch.setattr(plan_module, "measured_update", measured)
-        return make_plan([str(table)], Quiet(), out=tmp_path / "run", overrides=SMALL, minutes=3.0)
+        return make_plan([str(table)], NoDisplay(), out=tmp_path / "run", overrides=SMALL, minutes=3.0)
 
     return make, timed, tmp_path / "run"
 

@@ -3,7 +3,7 @@
 import torch
 
 from dragoman.data.batch import collate
-from dragoman.models import MODELS, build
+from dragoman.models import MODELS, build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.convs2s import ConvS2SConfig
 from dragoman.models.copying import CopyingEncoderDecoder
@@ -240,7 +240,7 @@ assert {kind for kind, _, _ in CASES.values()} == set(MODELS)
 def make(name: str, dtype: torch.dtype = torch.float64, seed: int = 0) -> EncoderDecoder:
     """A model ready to be asked: random weights (biases and gains too) or random counts, no dropout."""
     torch.manual_seed(seed)
-    model = build(*CASES[name]).to(dtype).eval()
+    model = build_model(*CASES[name]).to(dtype).eval()
     if isinstance(model, Markov):
         src, mask, tgt = random_batch(model.vocab, [1 + i % 8 for i in range(200)], 12, seed)
         rows = zip(src, mask, tgt, strict=True)

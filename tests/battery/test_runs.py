@@ -10,10 +10,10 @@ from dragoman.checkpoint.model import load_model
 from dragoman.config import to_dict
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.decode.search.config import SearchConfig
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 from killing import assert_same_checkpoint, train_until_killed
 from toy import toy_config, toy_pairs, write_pairs
@@ -40,7 +40,7 @@ def run_of(name: str, directory: Path, corpus: tuple[str, str], cache: Path) -> 
     plain["train"] |= {"max_updates": UPDATES, "save_every": 2, "validate_every": 2, "log_every": 1}
     plain["train"] |= {"validate_sentences": 1}
     plain["search"] = {"beam": 1, "max_ratio": 1.0, "max_extra": 1}
-    resolved = resolve(plain)
+    resolved = resolve_config(plain)
     return Run.create(directory, resolved, _prepared(resolved, cache))
 
 
@@ -53,11 +53,11 @@ def test_killed_and_resumed_it_is_bit_identical_and_it_loads_and_translates(
     name: str, tmp_path: Path, corpus: tuple[str, str], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = run_of(name, tmp_path / "whole", corpus, cache)
-    train_run(whole, Quiet())
+    train_run(whole, NoDisplay())
     killed = run_of(name, tmp_path / "killed", corpus, cache)
     train_until_killed(killed, KILLED_IN, monkeypatch)
     assert killed.last == "0000002"
-    train_run(Run.open(killed.directory), Quiet())
+    train_run(Run.open(killed.directory), NoDisplay())
     assert_same_checkpoint(whole, killed, "0000004")
     _loads_and_translates(whole)
 
@@ -69,7 +69,7 @@ def test_counted_twice_it_is_bit_identical_and_it_loads_and_translates(
     """Counting has nothing to resume: a run that was killed counts again."""
     runs = [run_of(name, tmp_path / part, corpus, cache) for part in ("whole", "again")]
     for run in runs:
-        train_run(run, Quiet())
+        train_run(run, NoDisplay())
     left, right = (run.checkpoints / str(run.last) / "model.safetensors" for run in runs)
     assert left.read_bytes() == right.read_bytes()
     _loads_and_translates(runs[0])

@@ -21,7 +21,7 @@ def some_state(update: int) -> dict[str, Any]:
 
 
 def save(root: Path, update: int) -> Path:
-    return checkpoint.save(root, checkpoint.name_of(update), some_tensors(update), some_state(update))
+    return checkpoint.save(root, checkpoint.checkpoint_name(update), some_tensors(update), some_state(update))
 
 
 def assert_is(found: checkpoint.Checkpoint, update: int) -> None:

@@ -28,13 +28,13 @@ def test_round_trip_and_names(tmp_path: Path) -> None:
             "state.json",
         ]
     assert checkpoint.names(tmp_path) == ["0000005", "0000020", "0000100"]
-    assert_is(checkpoint.load(tmp_path / "0000020"), 20)
+    assert_is(checkpoint.load_checkpoint(tmp_path / "0000020"), 20)
     assert_is(checkpoint.newest(tmp_path), 100)
 
 
 def test_a_name_is_replaced_by_a_second_save(tmp_path: Path) -> None:
     save(tmp_path, 5)
-    checkpoint.save(tmp_path, checkpoint.name_of(5), some_tensors(6), some_state(6))
+    checkpoint.save(tmp_path, checkpoint.checkpoint_name(5), some_tensors(6), some_state(6))
     assert_is(checkpoint.newest(tmp_path), 6)
     assert entries(tmp_path) == ["0000005"]
 
@@ -78,12 +78,12 @@ def test_every_flipped_bit_is_found_and_the_file_named(tmp_path: Path) -> None:
             damaged[position] ^= 1 << chance.randrange(8)
             file.write_bytes(damaged)
             with pytest.raises(UserError, match=r"damaged|format") as caught:
-                checkpoint.load(path)
+                checkpoint.load_checkpoint(path)
             assert file.name in str(caught.value), (file.name, position)
             checked += 1
         file.write_bytes(clean)
     assert checked == 600
-    assert_is(checkpoint.load(path), 1)
+    assert_is(checkpoint.load_checkpoint(path), 1)
 
 
 @pytest.mark.parametrize("harm", ["cut", "longer", "empty", "gone", "directory"])
@@ -97,7 +97,7 @@ def test_other_damage_is_found_and_the_file_named(tmp_path: Path, name: str, har
     elif harm != "gone":
         file.write_bytes({"cut": data[:-1], "longer": data + b" ", "empty": b""}[harm])
     with pytest.raises(UserError) as caught:
-        checkpoint.load(tmp_path / checkpoint.name_of(1))
+        checkpoint.load_checkpoint(tmp_path / checkpoint.checkpoint_name(1))
     assert str(file) in str(caught.value)
 
 
@@ -110,7 +110,7 @@ def test_a_manifest_cannot_lead_out_of_its_directory(tmp_path: Path) -> None:
     written["../secret.json"] = written["state.json"]
     (path / "manifest.json").write_bytes(serialise(written))
     with pytest.raises(UserError, match=r"manifest\.json: damaged"):
-        checkpoint.load(path)
+        checkpoint.load_checkpoint(path)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_strange_manifest_is_one_sentence(tmp_path: Path, text: str) -> None:
     path = save(tmp_path, 1)
     (path / "manifest.json").write_text(text)
     with pytest.raises(UserError, match=r"manifest\.json"):
-        checkpoint.load(path)
+        checkpoint.load_checkpoint(path)
 
 
 def test_a_newer_format_is_told(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_newer_format_is_told(tmp_path: Path) -> None:
     data = json.loads((path / "manifest.json").read_bytes())
     (path / "manifest.json").write_text(json.dumps(data | {"format": 2}))
     with pytest.raises(UserError, match="format 2"):
-        checkpoint.load(path)
+        checkpoint.load_checkpoint(path)
 
 
 def test_the_newest_that_verifies_is_used_and_the_damaged_one_named(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_no_checkpoint_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no checkpoint yet"):
         checkpoint.newest(tmp_path)
     with pytest.raises(UserError, match="no such checkpoint"):
-        checkpoint.load(tmp_path / "0000001")
+        checkpoint.load_checkpoint(tmp_path / "0000001")
 
 
 # --- values ------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def test_nan_and_infinity_are_never_written(tmp_path: Path, part: str, value: fl
 
 def test_average_is_the_mean_in_double_precision(tmp_path: Path) -> None:
     paths = [save(tmp_path, update) for update in range(1, 8)]
-    mean = checkpoint.average(paths)
+    mean = checkpoint.average_checkpoints(paths)
     for name in some_tensors(1)["model"]:
         stacked = np.stack([some_tensors(u)["model"][name].numpy().astype(np.float64) for u in range(1, 8)])
         np.testing.assert_array_equal(mean[name].numpy(), (stacked.sum(0) / 7).astype(np.float32))
@@ -183,9 +183,9 @@ def test_average_refuses_other_tensors(tmp_path: Path) -> None:
     first = save(tmp_path, 1)
     second = checkpoint.save(tmp_path, "0000002", {"model": {"other": torch.zeros(1)}}, {})
     with pytest.raises(UserError, match=r"0000002: lacks tensor 'layer\.0\.weight' and 2 more"):
-        checkpoint.average([first, second])
+        checkpoint.average_checkpoints([first, second])
     with pytest.raises(UserError, match="no checkpoint was named"):
-        checkpoint.average([])
+        checkpoint.average_checkpoints([])
 
 
 # --- keeping -----------------------------------------------------------------------------------------

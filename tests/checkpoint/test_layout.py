@@ -14,7 +14,7 @@ from dragoman.checkpoint.huggingface.families import family_of
 from dragoman.checkpoint.huggingface.write import published_tensors
 from dragoman.errors import UserError
 from dragoman.files import write_new
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 
@@ -76,6 +76,6 @@ def test_an_output_that_is_not_scaled_is_written_out(scaled: bool) -> None:
     wiring = {"positions": "t5", "norm": "pre", "norm_kind": "rms", "bias": False, "scale_embeddings": False}
     config = TransformerConfig(**size, **wiring, scale_attention=False, scale_output=scaled)  # type: ignore[arg-type]
     family = family_of("transformer", config)
-    named = published_tensors(family, config, build("transformer", config, Vocab(24, 24, shared=True)))
+    named = published_tensors(family, config, build_model("transformer", config, Vocab(24, 24, shared=True)))
     assert family.own_projection is not None
     assert (family.own_projection in named) == (not scaled)

@@ -9,7 +9,7 @@ import pytest
 
 import dragoman
 from drafted import make_config
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from given import MODEL, STILL, begin
 
 WORDS = ["red", "blue", "old", "new", "cat", "dog", "fish", "hill"]
@@ -46,7 +46,7 @@ def train_small(pairs: list[tuple[str, str]]) -> Callable[..., Path]:
         if not model and trained:
             return shutil.copytree(trained[0], directory / name)
         if not model:
-            config = make_config([str(table)], overrides=overrides, valid=[], display=Quiet())
+            config = make_config([str(table)], overrides=overrides, valid=[], display=NoDisplay())
             overrides["start"] = str(begin(directory / f"{name}-given", config, pairs))
         run = dragoman.train(table, out=directory / name, overrides=overrides, quiet=True).directory
         if not model:

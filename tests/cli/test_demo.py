@@ -10,7 +10,7 @@ import tiny_demo
 from dragoman.cli import demo as command
 from dragoman.data import demo_dates
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_interrupted_training_ends_the_demo(
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_recipe_is_valid(quick: bool) -> None:
     files = {name: Path(f"{name}.tsv") for name in ("train", "valid")}
-    config = resolve(command.recipe(files, 7, quick))
+    config = resolve_config(command.recipe(files, 7, quick))
     assert config.seed == 7
     assert config.train.max_updates is not None
     assert config.train.max_updates % config.train.validate_every == 0

@@ -18,8 +18,8 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.alignment import GoldLinks
-from dragoman.probe.explain import Explained, draw, explain_sentence
-from dragoman.probe.figures.pieces import shown
+from dragoman.probe.explain import Explained, draw_figure, explain_sentence
+from dragoman.probe.figures.pieces import visible_spaces
 from dragoman.probe.head_alignments import align_heads
 from dragoman.probe.inside import inside_hypothesis, inside_texts
 from dragoman.runs.directory import Run
@@ -111,7 +111,7 @@ def test_a_picture(run: Path, tmp_path: Path) -> None:
 )
 def test_every_picture(short: Explained, figure: str, title: str) -> None:
     words = figure == "integrated"
-    svg = draw(figure, "svg", short, short.translator.model, [], words).decode()
+    svg = draw_figure(figure, "svg", short, short.translator.model, [], words).decode()
     assert f">{title}</text>" in svg
     assert (">› RED</text>" in svg) is words or figure == "beam"
 
@@ -121,8 +121,8 @@ def test_two_pictures_of_one_attention_name_their_rows_alike(short: Explained) -
     rows = list(short.shown().rows)
     assert rows and set(rows) <= set(short.seen.steps)
     for figure in ("alignment", "heads", "norms", "rollout", "gradient"):
-        svg = html.unescape(draw(figure, "svg", short, short.translator.model, []).decode())
-        assert all(f">{shown(row)}</text>" in svg for row in rows), figure
+        svg = html.unescape(draw_figure(figure, "svg", short, short.translator.model, []).decode())
+        assert all(f">{visible_spaces(row)}</text>" in svg for row in rows), figure
 
 
 def test_pictures_without_a_sentence(run: Path, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_search_that_cannot_be_recorded_has_no_tree(translator: Translator) ->
     found = explain_sentence(translator, "the red", search=grouped)
     assert '"beam": null' in found.page("run")
     with pytest.raises(UserError, match="only a beam search in one group"):
-        draw("beam", "svg", found, None, [])
+        draw_figure("beam", "svg", found, None, [])
 
 
 def test_without_matplotlib_there_are_text_and_page_and_no_picture(

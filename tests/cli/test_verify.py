@@ -110,7 +110,7 @@ def test_a_missing_file_is_found(root: Path, file: str) -> None:
 
 def test_a_lost_best_is_not_replaced_by_the_last(root: Path) -> None:
     run = root / "runs" / "t"
-    saved = checkpoint.load(run / "checkpoints" / "0000020")
+    saved = checkpoint.load_checkpoint(run / "checkpoints" / "0000020")
     best = {"name": "0000020", "metric": "loss", "value": 1.0, "loss": 1.0}
     state = saved.state | {"progress": saved.state["progress"] | {"best": best}}
     checkpoint.save(run / "checkpoints", "0000025", {"model": saved.read("model")}, state)

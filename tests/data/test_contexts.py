@@ -20,7 +20,7 @@ from dragoman.data.prepared import verify_prepared
 from dragoman.data.store import load_pairs
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.text.context import Boundaries, ContextConfig, fitted, in_context, in_documents
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 from toy import toy_config, toy_pairs
@@ -42,7 +42,7 @@ def written(directory: Path, documents: list[list[tuple[str, str]]], blank: str 
 def config_of(source: SourceConfig, context: dict[str, int], **more: Any) -> Any:
     plain = toy_config(source.files) | {"tokenizer": {"vocab_size": 400}}
     plain["data"] = {"train": [to_dict(source)], "context": context, "valid_size": 8}
-    return resolve(plain | more)
+    return resolve_config(plain | more)
 
 
 def prepared_of(directory: Path, context: dict[str, int], **more: Any) -> tuple[Any, Prepared]:

@@ -95,8 +95,8 @@ def test_no_text_has_two_meanings() -> None:
     A year of four figures can be mistaken for nothing else, so two of them stand for all. A year of two
     figures could be taken for a day only from 01 to 31.
     """
-    long_years = [day for day in dates.all_days() if day.year in (1987, 2012)]
-    short_years = [day for day in dates.all_days() if 2001 <= day.year <= 2031 and day.day % 3 == 0] + [
+    long_years = [day for day in demo_dates.all_days() if day.year in (1987, 2012)]
+    short_years = [day for day in demo_dates.all_days() if 2001 <= day.year <= 2031 and day.day % 3 == 0] + [
         date(2000 + year, month, year) for year in range(1, 32) for month in (1, 3, 5, 7, 8, 10, 12)
     ]
     meaning: dict[str, date] = {}
@@ -147,12 +147,12 @@ def test_held_out_days_are_in_no_training_pair(task: demo_dates.DateTask) -> Non
     seen = {tgt for _, tgt in task.train}
     assert not seen & {e.tgt for e in task.test_dates}
     assert not seen & {tgt for _, tgt in task.valid}
-    parts = [dates.part_of(day) for day in dates.all_days()]
+    parts = [demo_dates.part_of(day) for day in demo_dates.all_days()]
     assert 0.095 < parts.count("test") / len(parts) < 0.105
 
 
 def test_held_out_ways_are_in_no_training_pair(task: demo_dates.DateTask) -> None:
-    known, unseen = dates.split_ways()
+    known, unseen = demo_dates.split_ways()
     for example in task.test_ways:
         day = date.fromisoformat(example.tgt)
         assert example.way in {way.name for way in unseen[example.locale]}
@@ -162,7 +162,7 @@ def test_held_out_ways_are_in_no_training_pair(task: demo_dates.DateTask) -> Non
 
 
 def test_words_of_held_out_ways_are_known_to_training() -> None:
-    known, unseen = dates.split_ways()
+    known, unseen = demo_dates.split_ways()
     for locale, ways in unseen.items():
         assert all(
             any(word in way.vocabulary for way in known[locale]) for w in ways for word in w.vocabulary

@@ -16,7 +16,7 @@ from dragoman.data.sampler import CorpusRange, tempered
 from dragoman.data.scan import balanced_texts, scan
 from dragoman.data.store import load_pairs_dropout
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from languages import LANGUAGES, SENTENCES, TRAINED, languages_config, write_languages
 
 ALL = set(permutations(LANGUAGES, 2))
@@ -80,7 +80,7 @@ def test_a_directory_tells_its_parts_by_their_names(tmp_path: Path) -> None:
 def prepared_of(tmp_path: Path, **fields: object) -> Prepared:
     plain = languages_config(write_languages(tmp_path / "text"))
     plain["data"] |= fields
-    config = resolve(plain)
+    config = resolve_config(plain)
     return prepare(config.data, config.tokenizer, seed=config.seed, cache=tmp_path / "cache")
 
 
@@ -205,7 +205,7 @@ def test_what_is_wrong_is_told_in_one_sentence(tmp_path: Path) -> None:
     plain = languages_config(files)
     plain["objective"] = {"name": "bidirectional"}
     with pytest.raises(UserError, match=r"objective\.name"):
-        resolve(plain)
+        resolve_config(plain)
 
 
 @pytest.mark.parametrize("trained", [(), (("en",),), (("en", "de"), ("en", "fr", "de"))])

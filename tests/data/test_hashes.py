@@ -11,7 +11,7 @@ from dragoman.data.drop_reasons import (
     COPY,
     DUPLICATE,
     HELD_OUT,
-    KEPT,
+    KEPT_CODE,
     RATIO,
     REASONS,
     TOO_LONG,
@@ -52,7 +52,7 @@ def test_repeats_across_partitions_against_a_set(
         if before:
             assert after == before
         else:
-            assert after == (DUPLICATE if value in seen else KEPT)
+            assert after == (DUPLICATE if value in seen else KEPT_CODE)
             seen.add(value)
 
     with OutputFiles() as output:
@@ -138,7 +138,7 @@ def test_conditions_of_cleaning() -> None:
     clean = CleanConfig(max_length=50, max_ratio=3.0)
     src = np.array([50, 51, 1, 12, 13, 1, 30, 31])
     tgt = np.array([50, 1, 51, 1, 1, 13, 10, 10])
-    expected = [KEPT, TOO_LONG, TOO_LONG, KEPT, RATIO, RATIO, KEPT, RATIO]
+    expected = [KEPT_CODE, TOO_LONG, TOO_LONG, KEPT_CODE, RATIO, RATIO, KEPT_CODE, RATIO]
     assert length_codes(src, tgt, clean).tolist() == expected
     assert [reason_of(code) for code in (COPY, DUPLICATE, TOO_LONG)] == ["copy", "duplicate", "too_long"]
     assert len(REASONS) < HELD_OUT

@@ -12,7 +12,7 @@ from dragoman.data.noise import (
     mask_each,
     mask_pieces,
     permute,
-    rotate,
+    rotate_pieces,
 )
 from dragoman.data.seeded_random import Dice
 from dragoman.errors import UserError
@@ -126,7 +126,7 @@ def test_other_steps_by_hand() -> None:
     one = mask_each(TEXT, Dice(1), 0.3, MASK)
     assert (one == MASK).sum() == 300
     assert (one[one != MASK] == TEXT[one != MASK]).all()
-    turns = {tuple(rotate(LETTERS, Dice(seed)).tolist()) for seed in range(100)}
+    turns = {tuple(rotate_pieces(LETTERS, Dice(seed)).tolist()) for seed in range(100)}
     assert turns == {tuple(np.roll(LETTERS, n).tolist()) for n in range(6)}
     lines = [LETTERS[:1], LETTERS[1:3], LETTERS[3:]]
     orders = {tuple(np.concatenate(permute(lines, Dice(seed))).tolist()) for seed in range(100)}

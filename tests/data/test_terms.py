@@ -15,7 +15,7 @@ from dragoman.data.memory import TranslationMemory, similarity
 from dragoman.data.store import load_pairs
 from dragoman.data.term_examples import FoundTerm, TermLexicon, TermSources
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.learning.translate import Pairs
 from dragoman.runs.objective import ObjectiveConfig
 from dragoman.text.source_additions import MEMORY_PIECES, TERM_PIECES
@@ -195,13 +195,13 @@ def test_settings_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
         ObjectiveConfig(name="causal", terms=0.1)
     files = list(write_pairs(tmp_path, list(corpus())))
     base = {"data": {"train": [{"files": files}]}, "train": {"max_updates": 1}, "objective": {"fuzzy": 50}}
-    assert resolve(base).tokenizer.specials == MEMORY_PIECES
+    assert resolve_config(base).tokenizer.specials == MEMORY_PIECES
     for override, told in (
         ("tokenizer.joint=false", "set tokenizer.joint to true"),
         ("tokenizer.dropout=0.1", "does not go with tokenizer.dropout"),
     ):
         with pytest.raises(UserError, match=told):
-            resolve(base, [override])
+            resolve_config(base, [override])
 
 
 def test_a_memory_finds_the_nearest_among_very_many() -> None:

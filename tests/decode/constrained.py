@@ -6,7 +6,7 @@ import torch
 
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.piece_bytes import Spelling
@@ -42,7 +42,7 @@ def wild(size: int, seed: int, dtype: torch.dtype = torch.float32, eos_bias: flo
     """Random weights, large enough for sharp distributions."""
     torch.manual_seed(seed)
     config = TransformerConfig(num_layers=1, model_dim=8, num_heads=2, ff_dim=16, output_bias=True)
-    model = build("transformer", config, Vocab(size, size, shared=True)).eval()
+    model = build_model("transformer", config, Vocab(size, size, shared=True)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2).add_(torch.randn_like(parameter) * 0.3)

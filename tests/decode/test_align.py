@@ -11,7 +11,7 @@ from dragoman.data.alignment.links import pharaoh
 from dragoman.decode.alignment.aligner import links_of, members, words_by_words
 from dragoman.decode.alignment.attention import Look, ModelAligner, best_look, lexical_score, source_attention
 from dragoman.errors import UserError
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
@@ -52,7 +52,7 @@ def test_the_weights_are_those_of_the_model() -> None:
     """Held against a Bahdanau attention computed by hand from the states of its decoder."""
     torch.manual_seed(0)
     config = RnnConfig(model_dim=8, attention="dot", wiring="luong", bidirectional=False, cell="gru")
-    model = build("rnn", config, Vocab(13, 13, shared=True)).double().eval()
+    model = build_model("rnn", config, Vocab(13, 13, shared=True)).double().eval()
     src, tgt = [3, 4, 5], [6, 7]
     (found,) = source_attention(model, [(src, tgt)])["decoder.attention"]
     with torch.no_grad():
@@ -110,7 +110,7 @@ def copier() -> tuple[EncoderDecoder, Tokenizer, list[str]]:
     tokenizer = Tokenizer.train([*sides[0], *sides[1]], words)
     own = {name: value for name, value in MODEL.items() if name != "kind"}
     config = TransformerConfig(**own, num_decoder_layers=2)
-    model = build("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True))
+    model = build_model("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True))
     write_weights(model, piece_by_piece(tokenizer, zip(*sides, strict=True)))
     return model.eval(), tokenizer, texts
 
@@ -141,7 +141,7 @@ def test_the_attention_that_is_chosen_aligns(copier: tuple[EncoderDecoder, Token
 
 def test_a_model_without_attention_says_so(copier: tuple[EncoderDecoder, Tokenizer, list[str]]) -> None:
     _, tokenizer, texts = copier
-    model = build(
+    model = build_model(
         "rnn", RnnConfig(model_dim=8, attention="none"), Vocab(tokenizer.size, tokenizer.size, True)
     )
     aligner = ModelAligner(model.eval(), tokenizer, tokenizer, torch.device("cpu"))

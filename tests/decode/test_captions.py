@@ -14,7 +14,7 @@ from dragoman.data.vectors.examples import LabelledVectors
 from dragoman.decode.predict_vectors import Captioner
 from dragoman.decode.search.config import BeamSearch
 from dragoman.errors import UserError
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.mixed import MixedConfig
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
@@ -32,7 +32,7 @@ def captioner(decoder: dict[str, Any], beam: int) -> Captioner:
     tokenizer = Tokenizer.train(["red blue green"], TokenizerConfig(kind="byte", vocab_size=259))
     torch.manual_seed(3)
     config = MixedConfig({**ENCODER, "max_positions": 6}, decoder)
-    model = build("mixed", config, Vocab(tokenizer.size, tokenizer.size, shared=True)).double().eval()
+    model = build_model("mixed", config, Vocab(tokenizer.size, tokenizer.size, shared=True)).double().eval()
     search = BeamSearch(beam=beam, max_length=7, max_ratio=1)
     return Captioner(model, tokenizer, TASK, search, torch.device("cpu"))
 

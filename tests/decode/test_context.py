@@ -24,7 +24,7 @@ from dragoman.runs.corpus_job import CorpusTask, translate_corpus
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import directed
 from dragoman.text.context import SIGN, ContextConfig, in_context, in_documents, sentence_of
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.distill import write_text
 from dragoman.training.session import train_run
 from given import given_run
@@ -240,9 +240,9 @@ def test_several_languages_killed_and_resumed_are_bit_identical(
     plain["train"] |= {"max_updates": 4, "validate_every": 4}
     cache = tmp_path / "cache"
     whole, killed = (languages_run(tmp_path / name, plain, cache) for name in ("whole", "killed"))
-    train_run(whole, Quiet())
+    train_run(whole, NoDisplay())
     train_until_killed(killed, 3, monkeypatch)
-    train_run(Run.open(killed.directory), Quiet())
+    train_run(Run.open(killed.directory), NoDisplay())
     assert_same_checkpoint(whole, killed, "0000004")
     prepared, config = whole.prepared(), whole.config
     examples = learning_of(config).examples(config, prepared)

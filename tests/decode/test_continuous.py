@@ -11,7 +11,7 @@ from dragoman.decode.gpu.continuous import Continuous, Rooms, Shape, shape_for
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Ended
 from dragoman.decode.search.scorer import Scorer
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.slots import TransformerSlots, fits
@@ -40,7 +40,7 @@ SHAPES = {
 
 def random_model(size: int, seed: int, sharp: float = 2.0, **options: Any) -> EncoderDecoder:
     torch.manual_seed(seed)
-    model = build("transformer", TransformerConfig(**SMALL, **options), Vocab(size, size, shared=True))
+    model = build_model("transformer", TransformerConfig(**SMALL, **options), Vocab(size, size, shared=True))
     for parameter in model.parameters():  # so that hypotheses differ in probability
         parameter.data.mul_(sharp)
     return model.double().eval().requires_grad_(False)
@@ -144,7 +144,7 @@ def test_positions_between_tokens_do_not_fit(positions: str) -> None:
 
 
 def test_other_models_do_not_fit() -> None:
-    assert not fits(build("rnn", RnnConfig(model_dim=8), Vocab(11, 11, shared=True)))
+    assert not fits(build_model("rnn", RnnConfig(model_dim=8), Vocab(11, 11, shared=True)))
     assert not fits(random_model(11, 1, decoder_self="average"))
 
 
@@ -182,6 +182,6 @@ def test_shapes_are_few_and_large_enough() -> None:
 
 
 def test_places_are_fewer_where_sentences_are_long() -> None:
-    base = build("transformer", TransformerConfig(num_layers=2), Vocab(11, 11, shared=True))
+    base = build_model("transformer", TransformerConfig(num_layers=2), Vocab(11, 11, shared=True))
     config = SearchConfig(beam=4)
     assert shape_for(base, config, 512, 16, 17).sentences > shape_for(base, config, 512, 4096, 17).sentences

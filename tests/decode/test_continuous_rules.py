@@ -17,7 +17,7 @@ from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.job import Ended, Job
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.translator.translator import search
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.mixed import MixedConfig
 from dragoman.models.slots import fits
@@ -82,7 +82,7 @@ def test_a_model_that_reads_vectors(sentences: int) -> None:
     sizes = {"num_layers": 1, "model_dim": 8, "num_heads": 2, "ff_dim": 8}
     encoder = {"kind": "vit", "input_dim": 4, "max_positions": 6, **sizes}
     config = MixedConfig(encoder, {"kind": "transformer", **sizes})
-    model = build("mixed", config, Vocab(3, SIZE, shared=False)).eval().requires_grad_(False)
+    model = build_model("mixed", config, Vocab(3, SIZE, shared=False)).eval().requires_grad_(False)
     for parameter in model.parameters():
         parameter.data.mul_(3).add_(torch.randn_like(parameter) * 0.2)
     chance = np.random.default_rng(1)

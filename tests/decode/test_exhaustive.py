@@ -12,7 +12,7 @@ from dragoman.decode.search.config import ExhaustiveSearch, SearchConfig
 from dragoman.decode.search.job import Ended
 from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from searching import brute_force, rescored, search
 
@@ -25,7 +25,7 @@ def tiny(seed: int, size: int, dtype: torch.dtype = torch.float64) -> EncoderDec
     """A model of some family with weights large enough for sharp, various distributions."""
     torch.manual_seed(seed)
     kind, config, _ = CASES[FAMILIES[seed % len(FAMILIES)]]
-    model = build(kind, config, Vocab(size, size, shared=True)).to(dtype).eval()
+    model = build_model(kind, config, Vocab(size, size, shared=True)).to(dtype).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1.5).add_(torch.randn_like(parameter) * 0.2)

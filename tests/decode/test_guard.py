@@ -7,7 +7,7 @@ from dragoman.decode.search.config import BeamSearch, SearchConfig
 from dragoman.decode.search.job import Ended, Job
 from dragoman.decode.search.loop_guard import Repetition, longest_run, loops, tail_run, without_loops
 from dragoman.decode.search.scorer import Scorer
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
 from searching import search, search_guarded
@@ -19,7 +19,7 @@ def looping_model(period: int, end: float = -8.0) -> EncoderDecoder:
     """After piece a comes a + 1, and after the last of a block the first: next-piece scores as a table."""
     config = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=8, tie_embeddings=False)
     torch.manual_seed(0)
-    model = build("transformer", config, Vocab(16, 16, shared=True)).eval()
+    model = build_model("transformer", config, Vocab(16, 16, shared=True)).eval()
     table = torch.full((16, 16), -4.0)
     table[:, EOS] = end
     for piece in range(16):

@@ -11,7 +11,7 @@ from dragoman.decode.search.config import SampleSearch, SearchConfig
 from dragoman.decode.search.shortlist import Shortlist
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.tokenizer import EOS_ID, Tokenizer, TokenizerConfig
@@ -23,7 +23,7 @@ LISTED = SearchConfig(beam=4, n_best=4, shortlist=True, max_ratio=1.0, max_extra
 def random_model(size: int, seed: int) -> EncoderDecoder:
     torch.manual_seed(seed)
     config = TransformerConfig(num_layers=1, model_dim=24, num_heads=4, ff_dim=32, output_bias=True)
-    model = build("transformer", config, Vocab(size, size, shared=True))
+    model = build_model("transformer", config, Vocab(size, size, shared=True))
     with torch.no_grad():  # large enough for translations that differ
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.1).mul_(1.4)

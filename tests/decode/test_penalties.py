@@ -14,7 +14,7 @@ from dragoman.decode.search.coverage import covered
 from dragoman.decode.search.job import Ended
 from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.probe.record import record
@@ -27,7 +27,7 @@ def wild_model(size: int, seed: int, eos_bias: float = 0.0) -> EncoderDecoder:
     """Sharp, various distributions and attention."""
     torch.manual_seed(seed)
     config = TransformerConfig(num_layers=2, model_dim=8, num_heads=2, ff_dim=16, output_bias=True)
-    model = build("transformer", config, Vocab(size, size, shared=True)).eval().double()
+    model = build_model("transformer", config, Vocab(size, size, shared=True)).eval().double()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2).add_(torch.randn_like(parameter) * 0.3)

@@ -10,7 +10,7 @@ from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.decode.translator.protected import alignment_task
 from dragoman.decode.translator.translator import Translator
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
@@ -33,7 +33,7 @@ def translator(request: pytest.FixtureRequest) -> Translator:
     torch.manual_seed(2)
     config = MODELS[request.param]
     kind = "transformer" if isinstance(config, TransformerConfig) else "rnn"
-    model = build(kind, config, Vocab(tokenizer.size, tokenizer.size, shared=True))
+    model = build_model(kind, config, Vocab(tokenizer.size, tokenizer.size, shared=True))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1.5)

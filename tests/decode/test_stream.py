@@ -9,7 +9,7 @@ from dragoman.decode.search.job import Ended
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.translator.stream import stream_tokens
 from dragoman.decode.translator.translator import Translator
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
@@ -61,7 +61,7 @@ def translator() -> Translator:
     tokenizer = Tokenizer.train(["the cat", "naïve 五 🙂"], TokenizerConfig(vocab_size=290))
     torch.manual_seed(1)
     config = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, output_bias=True)
-    model = build("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True))
+    model = build_model("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1.5)

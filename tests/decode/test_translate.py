@@ -9,7 +9,7 @@ from sacrebleu.metrics.chrf import CHRF
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.hypothesis import Hypothesis
 from dragoman.decode.translator.translator import Translator
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
@@ -31,7 +31,7 @@ def translator(texts: list[str]) -> Translator:
     tokenizer = Tokenizer.train(texts, TokenizerConfig(vocab_size=340))
     torch.manual_seed(4)
     config = TransformerConfig(num_layers=2, model_dim=24, num_heads=4, ff_dim=32, output_bias=True)
-    model = build("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True))
+    model = build_model("transformer", config, Vocab(tokenizer.size, tokenizer.size, shared=True))
     with torch.no_grad():  # large enough for translations that differ
         for parameter in model.parameters():
             parameter.mul_(1.4)

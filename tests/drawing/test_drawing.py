@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.drawing import assets
-from dragoman.probe.page import fill
+from dragoman.probe.page import fill_template
 from dragoman.serve.page import SCRIPTS as SERVICE
 from dragoman.serve.page import asset
 
@@ -56,7 +56,9 @@ def linter() -> str | None:
 def test_no_script_has_a_name_that_is_not_declared_or_not_used(folder: Path) -> None:
     """All modules, and the scripts of the service's page as the one script that they become."""
     (folder / "service.js").write_text("".join(asset(f"{name}.js") for name in SERVICE), encoding="utf-8")
-    (folder / "bundle.js").write_text(fill({}).split("<script>")[1].split("</script>")[0], encoding="utf-8")
+    (folder / "bundle.js").write_text(
+        fill_template({}).split("<script>")[1].split("</script>")[0], encoding="utf-8"
+    )
     for names, options in (([*SCRIPTS, "service.js"], []), (["bundle.js"], ["--allow", "no-unused-vars"])):
         command = [str(linter()), "-c", str(Path(__file__).with_name("oxlint.json"))]
         done = subprocess.run(

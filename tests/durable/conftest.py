@@ -8,10 +8,10 @@ import torch
 
 from dragoman.config import apply_overrides
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 from toy import toy_config, toy_pairs, write_pairs
 
@@ -48,7 +48,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def make_config(plain: dict[str, Any]) -> MakeConfig:
-    return lambda *overrides: resolve(apply_overrides(plain, overrides))
+    return lambda *overrides: resolve_config(apply_overrides(plain, overrides))
 
 
 @pytest.fixture(scope="session")
@@ -62,5 +62,5 @@ def prepared(make_config: MakeConfig, tmp_path_factory: pytest.TempPathFactory) 
 def trained(tmp_path_factory: pytest.TempPathFactory, make_config: MakeConfig, prepared: Prepared) -> Run:
     """To be copied, not changed."""
     run = Run.create(tmp_path_factory.mktemp("trained") / "run", make_config(), prepared)
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     return run

@@ -26,7 +26,7 @@ from dragoman.runs.directory import Outcome, Run
 from dragoman.runs.opening import open_predictor
 from dragoman.training import loop
 from dragoman.training.api import resume
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import closing_lines, train_run
 from toy import toy_pairs
 
@@ -267,7 +267,7 @@ def test_too_little_space_is_told_before_training(
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=5000))
     monkeypatch.setattr(loop, "learn", None)
     with pytest.raises(UserError, match=r"disk is full: a checkpoint needs [\d,]+ bytes and 5,000 are free"):
-        train_run(made, Quiet())
+        train_run(made, NoDisplay())
     assert made.last is None
 
 
@@ -277,7 +277,7 @@ def test_space_for_few_checkpoints_is_a_warning(
     made = Run.create(tmp_path / "run", make_config(), prepared)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=200_000))
-    train_run(made, Quiet())
+    train_run(made, NoDisplay())
     log = (made.directory / "log.txt").read_text("utf-8")
     assert "make room, or lower train.keep" in log and "200,000 bytes are free" in log
 
@@ -304,11 +304,11 @@ def test_too_little_memory_for_an_update(
     made = Run.create(tmp_path / "run", make_config(), prepared)
     with monkeypatch.context() as patch, pytest.raises(UserError) as caught:
         patch.setattr(loop, "learn", fail)
-        train_run(made, Quiet())
+        train_run(made, NoDisplay())
     assert_sentence(str(caught.value), "out of memory on cpu with a batch of", "train.batch_tokens below 120")
     with monkeypatch.context() as patch, pytest.raises(UserError) as caught:
         patch.setattr(DecoderValidator, "run", fail)
-        train_run(made, Quiet())
+        train_run(made, NoDisplay())
     assert_sentence(
         str(caught.value), "out of memory on cpu", "train.batch_tokens", "the last checkpoint is 0000001"
     )
@@ -322,7 +322,7 @@ def test_another_runtime_error_is_a_bug(
 
     monkeypatch.setattr(loop, "learn", fail)
     with pytest.raises(RuntimeError, match="shape mismatch"):
-        train_run(Run.create(tmp_path / "run", make_config(), prepared), Quiet())
+        train_run(Run.create(tmp_path / "run", make_config(), prepared), NoDisplay())
 
 
 def test_a_limit_of_memory(tmp_path: Path, plain: dict[str, Any]) -> None:

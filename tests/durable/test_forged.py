@@ -23,7 +23,7 @@ from limited import within
 
 def forge(run: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """The newest checkpoint with another state, and hashes that fit it."""
-    saved = checkpoint.load(run / "checkpoints" / checkpoint.names(run / "checkpoints")[-1])
+    saved = checkpoint.load_checkpoint(run / "checkpoints" / checkpoint.names(run / "checkpoints")[-1])
     state = json.loads(json.dumps(saved.state))
     change(state)
     tensors = {part: saved.read(part) for part in saved.parts}

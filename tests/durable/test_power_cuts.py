@@ -35,7 +35,7 @@ from dragoman.serve.dictionaries import Given
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.limits import Limits
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.distill import write_text
 from dragoman.training.session import train_run
 from odd_inputs import tiny_translator
@@ -197,7 +197,7 @@ def test_a_directory_is_replaced(tmp_path: Path) -> None:
 def check_checkpoints(root: Path) -> str:
     """The newest one is whole; it is not passed over in silence for an older one."""
     for name in checkpoint.names(root):
-        assert_is(checkpoint.load(root / name), int(name))
+        assert_is(checkpoint.load_checkpoint(root / name), int(name))
     return {"0000001": "old", "0000002": "new"}[checkpoint.newest(root).name]
 
 
@@ -210,7 +210,7 @@ def test_a_checkpoint_is_replaced(tmp_path: Path) -> None:
         checkpoint.save(root, "mean", some_tensors(number), some_state(number))
 
     def check(root: Path) -> str:
-        found = checkpoint.load(root / "mean")
+        found = checkpoint.load_checkpoint(root / "mean")
         number = int(found.state["progress"]["update"])
         assert_is(found, number)
         return {1: "old", 2: "new"}[number]
@@ -225,7 +225,7 @@ def test_checkpoints_are_removed(tmp_path: Path) -> None:
 
     def check(root: Path) -> str:
         for name in checkpoint.names(root):
-            assert_is(checkpoint.load(root / name), int(name))
+            assert_is(checkpoint.load_checkpoint(root / name), int(name))
         assert checkpoint.names(root)[-2:] == ["0000002", "0000003"]
         return "old" if len(checkpoint.names(root)) == 3 else "new"
 
@@ -238,7 +238,7 @@ def test_a_damaged_checkpoint_is_moved_away(tmp_path: Path) -> None:
         save(root, 2)
 
     def check(root: Path) -> str:
-        assert_is(checkpoint.load(root / "0000001"), 1)
+        assert_is(checkpoint.load_checkpoint(root / "0000001"), 1)
         return "old" if (root / "0000002").exists() else "new"
 
     Case(begin, lambda root: checkpoint.set_aside(root / "0000002"), check).hold(tmp_path, notice=False)
@@ -306,22 +306,22 @@ def test_training_goes_on_from_what_is_found(
     """The newest checkpoint is whole, and the metrics that it counts on are there."""
     config = make_config("train.max_updates=2", "train.keep=2")
     reference = Run.create(tmp_path / "reference", config, prepared)
-    train_run(reference, Quiet())
+    train_run(reference, NoDisplay())
     metrics = (reference.directory / "metrics.jsonl").read_bytes()
 
     def check(found: Path) -> str:
         run, best = found / "run", read_best(found / "run")
         names = checkpoint.names(run / CHECKPOINTS)
         for name in names:
-            length = checkpoint.load(run / CHECKPOINTS / name).state["progress"]["metrics_bytes"]
+            length = checkpoint.load_checkpoint(run / CHECKPOINTS / name).state["progress"]["metrics_bytes"]
             assert (run / "metrics.jsonl").read_bytes()[:length] == metrics[:length]
         if best is not None:
-            checkpoint.verify(run / CHECKPOINTS / best["name"])
+            checkpoint.verify_checkpoint(run / CHECKPOINTS / best["name"])
         return "new" if names[-1:] == ["0000002"] else "old"
 
     Case(
         lambda root: Run.create(root / "run", config, prepared),
-        lambda root: train_run(Run.open(root / "run"), Quiet()),
+        lambda root: train_run(Run.open(root / "run"), NoDisplay()),
         check,
     ).hold(tmp_path, notice=False)
 

@@ -25,7 +25,7 @@ from dragoman.errors import UserError
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.training.api import open_or_create
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.plan import Plan
 from dragoman.training.session import train_run
 from killing import assert_same_checkpoint
@@ -100,7 +100,7 @@ def test_a_reader_whose_checkpoint_is_removed_takes_a_newer_one(
 ) -> None:
     """As when a training that goes on removes old checkpoints."""
     save(tmp_path, 1)
-    real = checkpoint.verify
+    real = checkpoint.verify_checkpoint
 
     def verify(path: Path) -> Any:
         if path.name == "0000001":
@@ -123,7 +123,7 @@ def test_another_run_that_appears_in_the_meantime_is_not_trained(
 
 def train_anew(directory: Path, config: RunConfig, prepared: Prepared) -> Run:
     made = Run.create(directory, config, prepared)
-    train_run(made, Quiet())
+    train_run(made, NoDisplay())
     return made
 
 
@@ -133,7 +133,7 @@ def test_a_process_that_is_stopped_and_goes_on(
     def act() -> None:
         made = Run.create(tmp_path / "run", make_config(), prepared)
         os.kill(os.getpid(), signal.SIGSTOP)
-        train_run(made, Quiet())
+        train_run(made, NoDisplay())
 
     child = begin(act, tmp_path / "output")
     _, status = os.waitpid(child, os.WUNTRACED)
@@ -179,7 +179,7 @@ def test_a_clock_that_is_set_back(
     made = train_anew(tmp_path / "run", make_config(), prepared)
     for path in made.checkpoints.iterdir():
         os.utime(path, (1e9 - int(path.name), 1e9 - int(path.name)))
-    train_run(Run.open(made.directory), Quiet())
+    train_run(Run.open(made.directory), NoDisplay())
     assert_same_checkpoint(made, trained, "0000004")
     assert hidden(tmp_path) == []
 

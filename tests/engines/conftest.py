@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from dragoman.checkpoint.model import LoadedModel, describe, load_model, vocab_of
+from dragoman.checkpoint.model import LoadedModel, load_model, model_description, vocab_of
 from dragoman.decode.translator.translator import Translator
 from dragoman.engines.ctranslate2 import CTranslate2Translator
 from dragoman.engines.export import export_ctranslate2
-from dragoman.models import build, config_class
+from dragoman.models import build_model, config_class
 from dragoman.runs.directory import Run
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 from given import given_run
@@ -41,11 +41,11 @@ def make_model(texts: list[str]) -> MakeModel:
             tokenizers[1] = Tokenizer.train(texts[::-1], TokenizerConfig(vocab_size=300, joint=False))
         vocab = vocab_of(*tokenizers)
         torch.manual_seed(4)
-        model = build(kind, config, vocab)
+        model = build_model(kind, config, vocab)
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter), alpha=0.1).mul_(1.3)
-        state = {"model": describe(kind, config, vocab, *tokenizers)}
+        state = {"model": model_description(kind, config, vocab, *tokenizers)}
         return LoadedModel(model.eval(), *tokenizers, "0000001", state)
 
     return make

@@ -17,7 +17,7 @@ from dragoman.kernels import usable
 from dragoman.kernels.beam_search import best_pieces
 from dragoman.kernels.fused_norm import add_norm
 from dragoman.kernels.slots import attend_memory, attend_past, embed
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 
@@ -106,7 +106,7 @@ def check_search() -> None:
         torch.manual_seed(seed)
         positions = "rotary" if seed == 1 else "sinusoidal"
         wiring = TransformerConfig(num_layers=1, model_dim=16, num_heads=2, ff_dim=16, positions=positions)
-        model = build("transformer", wiring, Vocab(size, size, shared=True))
+        model = build_model("transformer", wiring, Vocab(size, size, shared=True))
         for parameter in model.parameters():
             parameter.data.mul_(2.0)
         model = model.to(DEVICE).eval().requires_grad_(False)

@@ -14,7 +14,7 @@ from dragoman.kernels.fused_norm import drop_add_norm, drop_add_then_norm
 from dragoman.kernels.loss import smoothed_cross_entropy
 from dragoman.learning.cross_entropy import CrossEntropy, RDrop
 from dragoman.learning.masked import MaskedLanguageModel
-from dragoman.models import build, build_network
+from dragoman.models import build_model, build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import BertConfig
 from dragoman.models.gpt import GptConfig
@@ -215,7 +215,7 @@ def check_model() -> None:
     )
     for fields, objective, multiples in cases:
         config = TransformerConfig(**{**sizes, **fields})
-        model = build("transformer", config, Vocab(23, 23, shared=True)).to(DEVICE).train()
+        model = build_model("transformer", config, Vocab(23, 23, shared=True)).to(DEVICE).train()
         parameters = list(model.parameters())
         expected = objective(model, batch.to(DEVICE))
         for multiple in multiples:
@@ -235,7 +235,11 @@ def check_language_models() -> None:
     follows, places = torch.tensor([True, False]), torch.tensor([2, 4, 7])
     text = TextBatch(texts, texts != 0, (texts == 7).long(), places, torch.tensor([9, 10, 11]), follows, 3)
     cases = [
-        (build("gpt", GptConfig(attention_dropout=0.0, norm=norm, **sizes), VOCAB), CrossEntropy(), blocks)
+        (
+            build_model("gpt", GptConfig(attention_dropout=0.0, norm=norm, **sizes), VOCAB),
+            CrossEntropy(),
+            blocks,
+        )
         for norm in ("pre", "post")
     ]
     bert = build_network("bert", BertConfig(attention_dropout=0.0, **sizes), VOCAB)

@@ -11,7 +11,7 @@ from dragoman.lab import experiments
 from dragoman.lab.book import Lab
 from dragoman.lab.catalogue import all_experiments
 from dragoman.lab.experiment import Experiment
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from lab.verdicts import EXAMPLES
 
 FILES = sorted(path for path in Path(experiments.__path__[0]).glob("*.py") if path.stem != "__init__")
@@ -52,7 +52,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Lab:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_runs_in_a_toy_size_and_writes_its_page(name: str, place: Lab) -> None:
-    report = place.run(toy(all_experiments()[name]), lambda *_: Quiet())
+    report = place.run(toy(all_experiments()[name]), lambda *_: NoDisplay())
     page = (place.folder / name / f"{name}.md").read_text("utf-8")
     assert report.experiment.claim in page and str(report.verdict) in page
     assert (place.folder / name / "figure.png").read_bytes().startswith(b"\x89PNG")

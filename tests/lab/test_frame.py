@@ -16,7 +16,7 @@ from dragoman.lab.looks import final
 from dragoman.lab.page import html_page, table_of
 from dragoman.lab.statistics import half_width, mean, shown, slope, surely_greater
 from dragoman.lab.tasks import Task, files_of, make
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 
 TASK = Task("copy", 40, longest=4, tests=10)
 
@@ -104,7 +104,7 @@ def test_runs_on_own_pairs_are_measured_on_own_pairs(tmp_path: Path) -> None:
         (tmp_path / f"{part}.tsv").write_text("src\ttgt\n" + lines)
     size = Size(updates=1, seeds=1, width=8, tests=3)
     bench = Bench(size, tmp_path / "lab", {"a": Setting(Task("language", 10))}, (), tmp_path, "cpu")
-    bench.train(lambda *_: Quiet())
+    bench.train(lambda *_: NoDisplay())
     assert bench.test_pairs("a") == [("w0 x", "x w0"), ("w1 x", "x w1"), ("w2 x", "x w2")]
     assert bench.runs["a"][0].config.data.train[0].files == (str(tmp_path / "train.tsv"),)
 
@@ -113,9 +113,9 @@ def test_runs_are_trained_once_and_numbers_measured_once(tmp_path: Path) -> None
     measured: list[str] = []
     told: list[str] = []
 
-    def tell(label: str, seed: int, number: int, count: int) -> Quiet:
+    def tell(label: str, seed: int, number: int, count: int) -> NoDisplay:
         told.append(f"{label} {seed}: {number} of {count}")
-        return Quiet()
+        return NoDisplay()
 
     experiment = tiny({"a": Setting(TASK), "b": Setting(TASK, {"model.num_heads": 2})}, measured)
     place = Lab(tmp_path, quick=True, device="cpu")
@@ -136,7 +136,7 @@ def test_a_setting_can_begin_with_the_run_of_another(tmp_path: Path) -> None:
         "second": Setting(TASK, {"model.scale_attention": False}, start="first"),
     }
     bench = Bench(Size(updates=1, seeds=1, width=8), tmp_path, settings, device="cpu")
-    bench.train(lambda *_: Quiet())
+    bench.train(lambda *_: NoDisplay())
     first, second = bench.runs["first"][0], bench.runs["second"][0]
     assert is_finished(second) and second.config.start == str(first.directory)
     assert second.config.model == {**first.config.model, "scale_attention": False}
@@ -144,7 +144,7 @@ def test_a_setting_can_begin_with_the_run_of_another(tmp_path: Path) -> None:
 
 def test_a_page_says_everything_and_is_escaped(tmp_path: Path) -> None:
     place = Lab(tmp_path, quick=True, device="cpu")
-    place.run(tiny({"a": Setting(TASK)}, []), lambda *_: Quiet())
+    place.run(tiny({"a": Setting(TASK)}, []), lambda *_: NoDisplay())
     text = (tmp_path / "tiny-experiment" / "tiny-experiment.md").read_text("utf-8")
     for wanted in ("Claim", "Verdict", "Rule", "holds: yes", "seed", "PyTorch", "--quick", "± "):
         assert wanted in text
@@ -155,7 +155,7 @@ def test_a_page_says_everything_and_is_escaped(tmp_path: Path) -> None:
 
 def test_the_book_has_the_pages_that_are_there(tmp_path: Path) -> None:
     place = Lab(tmp_path, quick=True, device="cpu")
-    place.run(experiment_named("softmax-scale"), lambda *_: Quiet())
+    place.run(experiment_named("softmax-scale"), lambda *_: NoDisplay())
     text = place.write_book().read_text("utf-8")
     assert 'id="softmax-scale"' in text and 'id="masks"' not in text
 

@@ -9,7 +9,7 @@ from dragoman.data.batch import collate, pad_sources
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
 from dragoman.learning.cross_entropy import CrossEntropy
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from searching import search
 
@@ -45,7 +45,7 @@ class Learner:
         self.generator = torch.Generator().manual_seed(1)
         self.task, self.held_out, self.batch, self.lengths, self.rate = task, held_out, batch, lengths, rate
         self.never = {tuple(s) for s in held_out if len(s) > 3}  # the shortest are too few to be kept apart
-        self.model = build(kind, config, Vocab(3 + LETTERS, 3 + LETTERS, shared=True)).eval()
+        self.model = build_model(kind, config, Vocab(3 + LETTERS, 3 + LETTERS, shared=True)).eval()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), weight_decay=0)
         self.objective, self.updates = CrossEntropy(), 0
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from dragoman.config import to_dict
 from dragoman.data.corpus import prepare
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.directory import Run
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 from until_learnt import learn_until
 
@@ -42,7 +42,7 @@ def learnt(
 ) -> Run:
     """A small model of this kind, trained until it has learnt enough, which is asked every 50 updates. It
     took 50 to 200 of them, whatever the seed and the instruction set; the limit is 3000."""
-    config = resolve(
+    config = resolve_config(
         {
             "data": data,
             "tokenizer": {"kind": "word", "vocab_size": 300},
@@ -55,12 +55,12 @@ def learnt(
     )
     prepared = prepare(config.data, config.tokenizer, seed=1, cache=directory / "cache")
     run = Run.create(directory / "run", config, prepared)
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
 
     def go_on() -> None:
         goal = (run.config.train.max_updates or 0) + 50
-        run.replace_config(resolve(to_dict(run.config), [f"train.max_updates={goal}"]))
-        train_run(run, Quiet())
+        run.replace_config(resolve_config(to_dict(run.config), [f"train.max_updates={goal}"]))
+        train_run(run, NoDisplay())
 
     learn_until(lambda: enough(run), go_on, at_most=59)
     return run

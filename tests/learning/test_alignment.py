@@ -10,7 +10,7 @@ from battery.models import CASES, make
 from dragoman.data.batch import PairBatch, PieceLinks, collate
 from dragoman.errors import UserError
 from dragoman.learning.cross_entropy import CrossEntropy, GuidedAlignment, alignment_loss
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import AlignmentGuide, EncoderDecoder, Vocab, source_attentions
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention_kernels import open_tap
@@ -58,7 +58,7 @@ def test_the_objective_is_the_other_one_and_the_weighted_loss(step: str) -> None
 def test_the_gradient_reaches_what_leads_to_the_head_and_nothing_else() -> None:
     torch.manual_seed(0)
     config = TransformerConfig(num_layers=3, model_dim=8, num_heads=2, ff_dim=12, dropout=0.0)
-    model = build("transformer", config, Vocab(13, 13, shared=False)).double()
+    model = build_model("transformer", config, Vocab(13, 13, shared=False)).double()
     batch = guided_batch(CELLS)
     guided = GuidedAlignment(CrossEntropy(), AlignmentGuide(1.0, head=1), model)
     (guided(model, batch, 1).total - CrossEntropy()(model, batch).total).backward()

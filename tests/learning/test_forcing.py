@@ -10,7 +10,7 @@ from battery.models import CASES, make, random_batch
 from dragoman.data.batch import PairBatch, collate
 from dragoman.errors import UserError
 from dragoman.learning.cross_entropy import CrossEntropy, decode_own_words
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.rnn import RnnConfig
 from dragoman.runs.objective import ALWAYS, TeacherForcing
@@ -138,7 +138,7 @@ def test_with_held_masks_both_ways_agree_in_training(wiring: str) -> None:
         model_dim=16, wiring=wiring, variational_dropout=True, embedding_dropout=0.1, weight_dropout=0.3
     )  # type: ignore[arg-type]
     torch.manual_seed(0)
-    model = build("rnn", config, make("lstm-none").vocab).double().train()
+    model = build_model("rnn", config, make("lstm-none").vocab).double().train()
     batch = collate(PAIRS)
     torch.manual_seed(9)
     torch.rand(batch.tgt_in.shape)  # the coins

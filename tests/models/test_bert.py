@@ -6,7 +6,7 @@ import torch
 from dragoman.data.batch import TextBatch
 from dragoman.errors import UserError
 from dragoman.learning.masked import MaskedLanguageModel
-from dragoman.models import build, build_network
+from dragoman.models import build_model, build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import Bert, BertConfig
 
@@ -54,4 +54,4 @@ def test_what_it_cannot_be_is_refused() -> None:
     with pytest.raises(UserError, match="num_heads: model_dim 16 cannot be divided into 3 heads"):
         BertConfig(2, 16, 3, 24)
     with pytest.raises(UserError, match=r"model\.kind: bert reads and does not write; choose one of"):
-        build("bert", SMALL, VOCAB)
+        build_model("bert", SMALL, VOCAB)

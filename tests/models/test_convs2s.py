@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from battery.models import SEPARATE, VOCAB, make, random_batch, weights_of_three_beams
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Memory
 from dragoman.models.convs2s import ConvDecoder, ConvS2SConfig
 from dragoman.nn.linear import TokenEmbedding
@@ -29,13 +29,17 @@ def test_dilation_reaches_exponentially_far(layers: int) -> None:
     for base, reach in ((1, 2 * layers + 1), (3, 3**layers)):
         torch.manual_seed(0)
         config = ConvS2SConfig(num_layers=layers, model_dim=8, dilation_base=base)
-        model = build("convs2s", config, VOCAB).double().eval()
+        model = build_model("convs2s", config, VOCAB).double().eval()
         assert seen_from(model, length, at) == list(range(at - reach // 2, at + reach // 2 + 1))
 
 
 def test_a_sentence_longer_than_the_table_of_positions_is_no_error() -> None:
     torch.manual_seed(0)
-    model = build("convs2s", ConvS2SConfig(num_layers=2, model_dim=8, max_positions=5), VOCAB).double().eval()
+    model = (
+        build_model("convs2s", ConvS2SConfig(num_layers=2, model_dim=8, max_positions=5), VOCAB)
+        .double()
+        .eval()
+    )
     src, mask, tgt = random_batch(VOCAB, [12, 3], 9)
     with torch.no_grad():
         memory = model.encode(src, mask)
@@ -131,7 +135,7 @@ def test_dropout_is_drawn_in_training_alone() -> None:
 
 def test_what_a_layer_finds_in_the_source_is_added() -> None:
     """With a context of 1 everywhere, whatever the attention says."""
-    model = build("convs2s", ConvS2SConfig(model_dim=8, conv_dim=12, num_layers=1), VOCAB).eval()
+    model = build_model("convs2s", ConvS2SConfig(model_dim=8, conv_dim=12, num_layers=1), VOCAB).eval()
     layer = model.decoder.layers[0]  # type: ignore[union-attr, index]
     with torch.no_grad():
         layer.context.weight.zero_()  # type: ignore[union-attr]
@@ -145,10 +149,10 @@ def test_what_a_layer_finds_in_the_source_is_added() -> None:
 
 def test_widths_of_scores_come_from_their_own_fields() -> None:
     config = ConvS2SConfig(model_dim=8, num_layers=1, attention="additive", attention_dim=5, max_positions=9)
-    named = dict(build("convs2s", config, VOCAB).named_parameters())
+    named = dict(build_model("convs2s", config, VOCAB).named_parameters())
     (energy,) = (tensor for name, tensor in named.items() if name.endswith("score.energy.weight"))
     assert energy.shape == (1, 5)
     config = ConvS2SConfig(model_dim=8, num_layers=1, attention="location", max_positions=9)
-    named = dict(build("convs2s", config, VOCAB).named_parameters())
+    named = dict(build_model("convs2s", config, VOCAB).named_parameters())
     (places,) = (tensor for name, tensor in named.items() if name.endswith("score.places.weight"))
     assert places.shape == (9, 8)

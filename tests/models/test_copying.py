@@ -13,7 +13,7 @@ from dragoman.decode.search.scorer import Scorer
 from dragoman.errors import UserError
 from dragoman.kernels import int8
 from dragoman.learning.cross_entropy import CrossEntropy, RDrop, decode_own_words
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab, source_attentions
 from dragoman.models.copying import CopyingEncoderDecoder
 from dragoman.models.rnn import RnnConfig
@@ -28,7 +28,7 @@ SMALL = TransformerConfig(num_layers=2, model_dim=16, num_heads=2, ff_dim=24, co
 
 def make(vocab: Vocab = VOCAB, config: TransformerConfig = SMALL) -> CopyingEncoderDecoder:
     torch.manual_seed(4)
-    model = build("transformer", config, vocab).double().eval()
+    model = build_model("transformer", config, vocab).double().eval()
     assert isinstance(model, CopyingEncoderDecoder)
     return model
 
@@ -97,7 +97,7 @@ def test_without_padding_it_learns_the_same(objective: CrossEntropy | RDrop) -> 
 
 def test_to_look_for_its_own_words_leaves_its_scores_as_they_are() -> None:
     torch.manual_seed(4)
-    model = build("rnn", RnnConfig(model_dim=16, copy=True), VOCAB).eval()
+    model = build_model("rnn", RnnConfig(model_dim=16, copy=True), VOCAB).eval()
     batch = collate([([5, 6, 5, 9], [5, 6, 7]), ([7, 8], [8, 7, 7, 4])])
     found = decode_own_words(model, batch, given=torch.zeros_like(batch.tgt_mask))
     torch.testing.assert_close(found.exp().sum(-1), torch.ones(2, 5))
@@ -122,7 +122,7 @@ def test_its_attention_is_seen_and_not_taken_for_one_that_aligns() -> None:
 
 
 def test_ensembles_lora_and_int8() -> None:
-    copying, plain = make(), build("rnn", RnnConfig(model_dim=16), VOCAB).double().eval()
+    copying, plain = make(), build_model("rnn", RnnConfig(model_dim=16), VOCAB).double().eval()
     src, mask, tgt = random_batch(VOCAB, [5, 2, 7], 4)
     batch = collate(
         [(row[kept].tolist(), out.tolist()) for row, kept, out in zip(src, mask, tgt, strict=True)]

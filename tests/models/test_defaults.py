@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dragoman.errors import UserError
-from dragoman.models import build, chosen_config
+from dragoman.models import build_model, chosen_config
 from dragoman.models.base import Vocab
 from dragoman.models.gpt import GptConfig
 from dragoman.models.markov import MarkovConfig
@@ -18,7 +18,7 @@ from dragoman.models.vit import VitConfig, vit
 def test_padding_has_a_probability_unless_it_is_silent(silent: bool) -> None:
     config = GptConfig(num_layers=1, model_dim=8, num_heads=2, ff_dim=8)
     config = replace(config, silent_pad=True) if silent else config
-    model = build("gpt", config, Vocab(9, 9, shared=True, pad_id=3)).eval()
+    model = build_model("gpt", config, Vocab(9, 9, shared=True, pad_id=3)).eval()
     ids = torch.tensor([[1, 4, 5]])
     assert model.projection is not None
     with torch.no_grad():

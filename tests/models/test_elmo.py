@@ -7,7 +7,7 @@ import torch
 from battery.readers import make_reader
 from dragoman.errors import UserError
 from dragoman.learning.bidirectional import Bidirectional
-from dragoman.models.elmo import SYMBOLS, Elmo, ElmoConfig, spelling_table
+from dragoman.models.elmo import CHARACTER_SYMBOLS, Elmo, ElmoConfig, spelling_table
 
 
 def elmo() -> Elmo:
@@ -48,7 +48,7 @@ def test_pieces_are_known_by_their_spelling() -> None:
 def test_spellings() -> None:
     table = spelling_table([b"", b"ab", b"abcdef"], 5).tolist()
     assert table == [[1, 3, 4 + ord("0"), 2, 0], [1, 4 + ord("a"), 4 + ord("b"), 2, 0], [1, 101, 102, 103, 2]]
-    assert int(spelling_table([b"\xff"], 4).max()) < SYMBOLS
+    assert int(spelling_table([b"\xff"], 4).max()) < CHARACTER_SYMBOLS
     rows = spelling_table([b""] * 120, 8)
     assert len(np.unique(rows.numpy(), axis=0)) == 120
 

@@ -6,7 +6,7 @@ import torch
 from battery.models import VOCAB
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.mixed import MixedConfig
 from dragoman.models.rnn import RnnConfig, RnnDecoder
 from dragoman.models.transformer import TransformerConfig, TransformerEncoder
@@ -26,7 +26,7 @@ def test_a_section_is_written_out_in_full_and_reads_back() -> None:
 @pytest.mark.parametrize("width, shared", [(16, True), (12, False)])
 def test_one_matrix_where_widths_allow(width: int, shared: bool) -> None:
     config = MixedConfig({"kind": "transformer", **_SMALL}, {"kind": "rnn", "model_dim": width})
-    model = build("mixed", config, VOCAB)
+    model = build_model("mixed", config, VOCAB)
     assert isinstance(model.encoder, TransformerEncoder)
     assert isinstance(model.decoder, RnnDecoder)
     assert (model.encoder.embedding.weight is model.decoder.embedding.weight) == shared
@@ -36,9 +36,9 @@ def test_one_matrix_where_widths_allow(width: int, shared: bool) -> None:
 def test_two_halves_of_one_kind_are_that_kind() -> None:
     both = {"kind": "transformer", **_SMALL}
     torch.manual_seed(1)
-    mixed = build("mixed", MixedConfig(both, both), VOCAB)
+    mixed = build_model("mixed", MixedConfig(both, both), VOCAB)
     torch.manual_seed(1)
-    whole = build("transformer", TransformerConfig(**_SMALL), VOCAB)
+    whole = build_model("transformer", TransformerConfig(**_SMALL), VOCAB)
     for (name, ours), (same, theirs) in zip(
         mixed.state_dict().items(), whole.state_dict().items(), strict=True
     ):

@@ -9,7 +9,7 @@ import torch
 from battery.models import CASES, VOCAB, random_batch
 from dragoman.data.batch import collate
 from dragoman.learning.cross_entropy import CrossEntropy
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.rnn import RnnConfig, RnnDecoder, RnnEncoder, RnnState, final_states
 from dragoman.nn.dropout import dropout
@@ -32,7 +32,7 @@ def make(name: str, **dropouts: float) -> EncoderDecoder:
     kind, config, vocab = CASES[name]
     assert isinstance(config, RnnConfig)
     torch.manual_seed(0)
-    return build(kind, replace(config, **dropouts), vocab).double().train()
+    return build_model(kind, replace(config, **dropouts), vocab).double().train()
 
 
 def train_loss(model: EncoderDecoder, seed: int) -> torch.Tensor:
@@ -136,7 +136,7 @@ def test_by_default_dropout_is_torchs_at_every_position() -> None:
     """Written out for an LSTM after Bahdanau, the draws in the order in which they come."""
     config = RnnConfig(model_dim=16, num_layers=2, dropout=0.3)
     torch.manual_seed(0)
-    model = build("rnn", config, VOCAB).double().train()
+    model = build_model("rnn", config, VOCAB).double().train()
     encoder, decoder, rate = model.encoder, model.decoder, config.dropout
     assert isinstance(encoder, RnnEncoder)
     assert isinstance(decoder, RnnDecoder)

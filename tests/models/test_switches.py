@@ -12,7 +12,7 @@ from torch import nn
 from dragoman.config import from_dict
 from dragoman.engines.spec import refuse_unsupported
 from dragoman.errors import UserError
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.rnn import RnnConfig
 from dragoman.models.transformer import TransformerConfig
@@ -24,7 +24,7 @@ SMALL: dict[str, Any] = {"num_layers": 2, "model_dim": 16, "num_heads": 4, "ff_d
 
 def made(**fields: Any) -> EncoderDecoder:
     torch.manual_seed(0)
-    return build("transformer", TransformerConfig(**SMALL, **fields), VOCAB).double()
+    return build_model("transformer", TransformerConfig(**SMALL, **fields), VOCAB).double()
 
 
 def test_batch_norm_is_that_of_torch_and_of_the_formula() -> None:
@@ -110,7 +110,7 @@ def test_the_switches_have_the_weights_of_the_usual_model() -> None:
 def test_a_context_given_once_is_the_first_state_alone() -> None:
     torch.manual_seed(0)
     config = RnnConfig(model_dim=8, attention="none", context="once", bidirectional=False, dropout=0.0)
-    model = build("rnn", config, VOCAB).double().eval()
+    model = build_model("rnn", config, VOCAB).double().eval()
     src, tgt = torch.randint(3, 20, (2, 6)), torch.randint(3, 20, (2, 5))
     memory = model.encode(src, torch.ones_like(src, dtype=torch.bool))
     decoder: Any = model.decoder

@@ -8,7 +8,7 @@ import torch
 from battery.models import VOCAB, random_batch
 from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention_kernels import open_tap
@@ -44,10 +44,12 @@ def test_options_survive_a_file() -> None:
 
 
 def test_t5_has_one_table_a_stack_and_shaw_two_a_layer() -> None:
-    model = build("transformer", TransformerConfig(**_SMALL, positions="t5", relative_buckets=8), VOCAB)
+    model = build_model("transformer", TransformerConfig(**_SMALL, positions="t5", relative_buckets=8), VOCAB)
     tables = {name: tuple(p.shape) for name, p in model.named_parameters() if "relations" in name}
     assert tables == {"encoder.relations.weight": (8, 4), "decoder.relations.weight": (8, 4)}
-    model = build("transformer", TransformerConfig(**_SMALL, positions="shaw", relative_window=3), VOCAB)
+    model = build_model(
+        "transformer", TransformerConfig(**_SMALL, positions="shaw", relative_window=3), VOCAB
+    )
     tables = {name: tuple(p.shape) for name, p in model.named_parameters() if "distances" in name}
     assert len(tables) == 2 * 2 * 2
     assert set(tables.values()) == {(7, 4), (4, 4)}
@@ -55,20 +57,22 @@ def test_t5_has_one_table_a_stack_and_shaw_two_a_layer() -> None:
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "none"])
 def test_positions_without_parameters_add_nothing_to_a_checkpoint(positions: Any) -> None:
-    expected = build("transformer", TransformerConfig(**_SMALL), VOCAB).state_dict()
-    model = build("transformer", TransformerConfig(**_SMALL, positions=positions), VOCAB)
+    expected = build_model("transformer", TransformerConfig(**_SMALL), VOCAB).state_dict()
+    model = build_model("transformer", TransformerConfig(**_SMALL, positions=positions), VOCAB)
     assert list(model.state_dict()) == list(expected)
 
 
 def test_without_biases_only_the_norms_have_any() -> None:
     config = TransformerConfig(**_SMALL, bias=False, positions="learned", decoder_self="average")
-    names = [name for name, _ in build("transformer", config, VOCAB).named_parameters() if "bias" in name]
+    names = [
+        name for name, _ in build_model("transformer", config, VOCAB).named_parameters() if "bias" in name
+    ]
     assert names
     assert all(".norm.bias" in name for name in names)
 
 
 def test_an_average_decoder_shows_no_weights_of_its_own() -> None:
-    model = build("transformer", TransformerConfig(**_SMALL, decoder_self="average"), VOCAB).eval()
+    model = build_model("transformer", TransformerConfig(**_SMALL, decoder_self="average"), VOCAB).eval()
     owners: list[torch.nn.Module] = []
     src, mask, tgt = random_batch(VOCAB, [4, 2], 3)
     with torch.no_grad(), open_tap(lambda owner, _weights: owners.append(owner)):
@@ -82,7 +86,7 @@ def test_sentences_longer_than_any_table_are_read(positions: Any) -> None:
     config = TransformerConfig(
         **_SMALL, positions=positions, max_positions=5, relative_window=2, relative_max_distance=20
     )
-    model = build("transformer", config, VOCAB).eval()
+    model = build_model("transformer", config, VOCAB).eval()
     src, mask, tgt = random_batch(VOCAB, [600, 3], 530)
     with torch.no_grad():
         assert model(src, mask, tgt).isfinite().all()
@@ -95,6 +99,6 @@ def test_embeddings_that_nothing_scales_begin_with_unit_variance() -> None:
     stds = []
     for scaled in (True, False):
         config = TransformerConfig(**_SMALL, scale_embeddings=scaled, scale_output=not scaled)
-        stds.append(build("transformer", config, vocab).decoder.embedding.weight.std().item())
+        stds.append(build_model("transformer", config, vocab).decoder.embedding.weight.std().item())
     assert stds[0] == pytest.approx(_SMALL["model_dim"] ** -0.5, rel=0.1)
     assert stds[1] == pytest.approx(1.0, rel=0.1)

@@ -8,7 +8,7 @@ from battery.models import random_batch
 from dragoman.data.batch import collate
 from dragoman.errors import UserError
 from dragoman.learning.cross_entropy import CrossEntropy, Penalised
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.ulmfit import UlmfitConfig, UlmfitDecoder
 
@@ -20,7 +20,7 @@ PAIRS = [([3, 4, 5], [6, 7, 8]), ([9], [4, 3])]
 def training(**dropout: float) -> EncoderDecoder:
     torch.manual_seed(0)
     config = UlmfitConfig(model_dim=8, hidden_dim=12, **NOTHING_LEFT_OUT | {"weight_dropout": 0.0} | dropout)
-    return build("ulmfit", config, VOCAB).double().train()
+    return build_model("ulmfit", config, VOCAB).double().train()
 
 
 def test_the_layers_are_torchs_lstm() -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dragoman.nn.attention_kernels import open_tap
-from dragoman.nn.copying import LONGEST_RUN, NOT_COPIED, CopyHead, mixed
+from dragoman.nn.copying import LONGEST_RUN, NOT_COPIED, CopyHead, mixed_with_copies
 from dragoman.nn.linear import Projection, embedding_weight
 from dragoman.nn.mask import Packing
 
@@ -112,7 +112,7 @@ def test_gradients_are_those_of_the_formula() -> None:
     pieces = torch.tensor([[4, 5, 4, 0], [9, 6, 0, 0], [0, 0, 0, 0]])
     first = torch.tensor([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]]).bool()
     inputs = [tensor.requires_grad_() for tensor in (*numbers, mass)]
-    assert torch.autograd.gradcheck(lambda *given: mixed(*given, pieces, first), inputs)
+    assert torch.autograd.gradcheck(lambda *given: mixed_with_copies(*given, pieces, first), inputs)
 
 
 def test_gradients_of_the_whole_head() -> None:

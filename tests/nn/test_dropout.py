@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from dragoman.nn.dropout import SequenceDropout, WordDropout, draw_mask, dropout, random_bits
+from dragoman.nn.dropout import SequenceDropout, WordDropout, draw_mask, dropout, random_int16
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5])
@@ -22,7 +22,7 @@ def test_dropout_on_a_cpu_is_that_of_its_formula(rate: float) -> None:
 def test_every_number_has_bits_of_its_own() -> None:
     """Four numbers come from one draw: each place has the same share of each bit, and no two agree."""
     torch.manual_seed(0)
-    bits = random_bits(40_000).view(-1, 4).to(torch.int64) & 0xFFFF
+    bits = random_int16(40_000).view(-1, 4).to(torch.int64) & 0xFFFF
     for bit in range(16):
         ones = ((bits >> bit) & 1).double()
         assert ones.mean(0).tolist() == pytest.approx([0.5] * 4, abs=0.02), bit

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.gpt import GptConfig
 from dragoman.models.layer_stack import gpt_weights
@@ -104,7 +104,7 @@ def test_the_projection_of_an_lstm() -> None:
 @pytest.mark.parametrize("layers", [1, 3])
 def test_what_gpt_adds_to_its_stream_shrinks_with_the_depth(layers: int) -> None:
     config = GptConfig(num_layers=layers, model_dim=64, num_heads=4, ff_dim=96)
-    model: EncoderDecoder = build("gpt", config, Vocab(200, 200, shared=True))
+    model: EncoderDecoder = build_model("gpt", config, Vocab(200, 200, shared=True))
     added = 0
     for name, parameter in model.named_parameters():
         if parameter.dim() == 1:

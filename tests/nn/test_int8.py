@@ -11,7 +11,7 @@ from torch import nn
 from dragoman.errors import UserError
 from dragoman.kernels import int8
 from dragoman.nn.attention import SelfAttention
-from dragoman.nn.kernel_choice import LINEAR, choose
+from dragoman.nn.kernel_choice import LINEAR, choose_kernel
 from dragoman.nn.linear import Linear, Projection, quantize
 
 
@@ -129,7 +129,7 @@ def test_a_module_that_moves_to_another_type_computes_in_it() -> None:
         assert torch.equal(module.float()(x), rough)
         meta = module.to("meta")
         call = (torch.empty(2, 32, device="meta"), meta.weight, None, meta)
-        assert choose(LINEAR, *call).name == "torch"
+        assert choose_kernel(LINEAR, *call).name == "torch"
 
 
 def test_threads_share_a_quantized_module() -> None:

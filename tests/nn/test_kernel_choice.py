@@ -15,8 +15,8 @@ from dragoman.nn.kernel_choice import (
     FEEDFORWARD,
     LINEAR,
     POST_NORM,
-    choose,
-    explain,
+    choose_kernel,
+    explain_choice,
     pre_norm_refusal,
 )
 from dragoman.nn.layer import FeedForward
@@ -51,7 +51,7 @@ def test_the_last_kernel_takes_everything_and_names_are_unique(
 
 
 def test_a_list_that_takes_nothing_is_a_bug() -> None:
-    for function in (choose, explain):
+    for function in (choose_kernel, explain_choice):
         with pytest.raises(AssertionError, match="takes everything"):
             function(ATTENTION[:1], AttentionCall(OWNER, heads(1, 1)))
 
@@ -69,20 +69,20 @@ def test_a_list_that_takes_nothing_is_a_bug() -> None:
 def test_attention_on_a_cpu(make: Callable[[], AttentionCall], name: str) -> None:
     call = make()
     with torch.inference_mode():
-        assert choose(ATTENTION, call).name == name
-        *refused, (chosen, reason) = explain(ATTENTION, call)
+        assert choose_kernel(ATTENTION, call).name == name
+        *refused, (chosen, reason) = explain_choice(ATTENTION, call)
     assert (chosen, reason) == (name, None)
     assert all(reason for _, reason in refused)
     if name == "one query":
-        assert choose(ATTENTION, call).name == "torch", "gradients are recorded now"
+        assert choose_kernel(ATTENTION, call).name == "torch", "gradients are recorded now"
 
 
 @pytest.mark.usefixtures("on_gpu")
 def test_short_packed_sequences_take_the_triton_kernel() -> None:
     call = packed_call([3, LONGEST_SEQUENCE])
-    assert choose(ATTENTION, call).name == "packed"
+    assert choose_kernel(ATTENTION, call).name == "packed"
     with open_tap(lambda *_: None):
-        assert choose(ATTENTION, call).name == "padded"
+        assert choose_kernel(ATTENTION, call).name == "padded"
     refused = {
         "attention has dropout": replace(call, dropout=0.1),
         "relative positions add to the scores": replace(call, inputs=call.inputs.split()),
@@ -109,9 +109,9 @@ def test_what_flash_attention_knows_is_asked_before_it_is_called(
 
 def test_packed_and_padded_give_the_same_where_a_tap_looks() -> None:
     call, seen = packed_call([3, 1, 2]), []
-    expected = choose(ATTENTION, call).run(call)
+    expected = choose_kernel(ATTENTION, call).run(call)
     with open_tap(lambda _, weights: seen.append(weights)):
-        found = choose(ATTENTION, call).run(call)
+        found = choose_kernel(ATTENTION, call).run(call)
     torch.testing.assert_close(found, expected)
     assert [weights.shape for weights in seen] == [(3, 2, 3, 3)]
 
@@ -120,35 +120,35 @@ def test_packed_and_padded_give_the_same_where_a_tap_looks() -> None:
 def test_linear_layers_learn_in_half_precision() -> None:
     layer, x = Linear(8, 8), torch.randn(2, 8)
     half = x.bfloat16()
-    assert choose(LINEAR, half, layer.weight, layer.bias, layer).name == "half"
-    assert choose(LINEAR, x, layer.weight, layer.bias, layer).name == "torch"
-    assert choose(FEEDFORWARD, network := FeedForward(8, 8), half).name == "half"
+    assert choose_kernel(LINEAR, half, layer.weight, layer.bias, layer).name == "half"
+    assert choose_kernel(LINEAR, x, layer.weight, layer.bias, layer).name == "torch"
+    assert choose_kernel(FEEDFORWARD, network := FeedForward(8, 8), half).name == "half"
     for other in (
         FeedForward(8, 8, gated=True),
         FeedForward(8, 8, bias=False),
         FeedForward(8, 8, dropout=0.1),
     ):
-        assert choose(FEEDFORWARD, other, half).name == "torch"
-    assert choose(FEEDFORWARD, FeedForward(8, 8, dropout=0.1).eval(), half).name == "half"
+        assert choose_kernel(FEEDFORWARD, other, half).name == "torch"
+    assert choose_kernel(FEEDFORWARD, FeedForward(8, 8, dropout=0.1).eval(), half).name == "half"
     with torch.inference_mode():
-        assert choose(FEEDFORWARD, network, half).name == "torch"
+        assert choose_kernel(FEEDFORWARD, network, half).name == "torch"
 
 
 @pytest.mark.usefixtures("on_gpu")
 def test_norms_are_fused_where_the_kernel_can() -> None:
     x, norm = torch.randn(2, 8), nn.LayerNorm(8)
-    assert choose(POST_NORM, x, x, norm, 0.1).name == "fused" and pre_norm_refusal(x, norm) is None
-    assert choose(POST_NORM, x, x.bfloat16(), norm, 0.1).name == "torch"
+    assert choose_kernel(POST_NORM, x, x, norm, 0.1).name == "fused" and pre_norm_refusal(x, norm) is None
+    assert choose_kernel(POST_NORM, x, x.bfloat16(), norm, 0.1).name == "torch"
     wide = torch.randn(1, 8193)
     for other, row in ((nn.RMSNorm(8), x), (nn.LayerNorm(8193), wide)):
-        assert choose(POST_NORM, row, row, other, 0.1).name == "torch"
+        assert choose_kernel(POST_NORM, row, row, other, 0.1).name == "torch"
         assert pre_norm_refusal(row, other) is not None
     sharded = nn.LayerNorm(8)
     sharded.weight.full_tensor = lambda: None  # as FSDP's parameters have it
     assert pre_norm_refusal(x, sharded) == "the norm is sharded (FSDP)"
     with torch.inference_mode():
-        assert choose(POST_NORM, x, x, norm, 0.0).name == "fused"
-        assert choose(POST_NORM, x, x, norm, 0.1).name == "torch"
+        assert choose_kernel(POST_NORM, x, x, norm, 0.0).name == "fused"
+        assert choose_kernel(POST_NORM, x, x, norm, 0.1).name == "torch"
         assert pre_norm_refusal(x, norm) == "it is for training"
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.distributions import StudentT
 
-from dragoman.nn.student_t import log_density, quantile, student
+from dragoman.nn.student_t import log_density, student, student_quantile
 
 
 def test_the_density_is_that_of_pytorch() -> None:
@@ -29,7 +29,7 @@ def test_quantiles_with_two_degrees_of_freedom_and_of_the_normal_distribution() 
     """For ν = 2 the quantile is (2q − 1) / √(2 q (1 − q))."""
     for level in (0.01, 0.1, 0.5, 0.75, 0.975):
         exact = (2 * level - 1) / math.sqrt(2 * level * (1 - level))
-        found = quantile(level, torch.tensor([2.0, 1e9], dtype=torch.float64))
+        found = student_quantile(level, torch.tensor([2.0, 1e9], dtype=torch.float64))
         normal = float(torch.distributions.Normal(0.0, 1.0).icdf(torch.tensor(level, dtype=torch.float64)))
         assert found.tolist() == pytest.approx([exact, normal], abs=2e-5)
 
@@ -38,7 +38,7 @@ def test_quantiles_with_two_degrees_of_freedom_and_of_the_normal_distribution() 
 def test_the_share_below_a_quantile_is_its_level(freedom: float) -> None:
     """The density, summed with Simpson's rule from the middle."""
     for level in (0.05, 0.6, 0.99):
-        end = float(quantile(level, torch.tensor(freedom, dtype=torch.float64)))
+        end = float(student_quantile(level, torch.tensor(freedom, dtype=torch.float64)))
         points = torch.linspace(0, end, 2001, dtype=torch.float64)
         one = torch.ones_like(points)
         density = log_density(points, 0 * one, one, freedom * one).exp().numpy()

@@ -10,7 +10,7 @@ from dragoman.checkpoint.huggingface.families import family_of
 from dragoman.checkpoint.model import load_into
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.gpt import GptConfig
 from searching import search
@@ -37,7 +37,7 @@ def copied(theirs: torch.nn.Module, config: GptConfig) -> EncoderDecoder:
         for name, parameter in theirs.named_parameters():
             gain = "ln_" in name and name.endswith("weight")
             parameter.normal_(mean=1.0 if gain else 0.0, std=0.1 if parameter.dim() == 1 else 0.5)
-    ours = build("gpt", config, VOCAB)
+    ours = build_model("gpt", config, VOCAB)
     weights = dict(theirs.named_parameters())
     table = family_of("gpt", config).weights(config, True)
     load_into(ours, {name: weight.read(weights) for name, weight in table.items()}, "theirs")

@@ -7,7 +7,7 @@ from dragoman.data.batch import collate
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
 from dragoman.learning.cross_entropy import CrossEntropy
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
 from peers import published_like
@@ -29,7 +29,7 @@ CONFIG = TransformerConfig(
 @pytest.fixture(scope="module")
 def ours() -> EncoderDecoder:
     torch.manual_seed(3)
-    model = build("transformer", CONFIG, Vocab(SIZE, SIZE, shared=True)).eval()
+    model = build_model("transformer", CONFIG, Vocab(SIZE, SIZE, shared=True)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 
@@ -71,7 +71,7 @@ def test_same_output(norm: str, dtype: torch.dtype, tolerance: float) -> None:
         norm=norm,  # type: ignore[arg-type]
         dropout=0.1,
     )
-    model = build("transformer", config, Vocab(50, 60, shared=False)).eval()
+    model = build_model("transformer", config, Vocab(50, 60, shared=False)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)

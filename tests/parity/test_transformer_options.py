@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transformers.models.t5.modeling_t5 import T5Attention, T5LayerNorm
 from transformers.models.wav2vec2_bert.modeling_wav2vec2_bert import Wav2Vec2BertSelfAttention
 
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention import SelfAttention
@@ -35,7 +35,7 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 
 def make(config: TransformerConfig, dtype: torch.dtype) -> EncoderDecoder:
     torch.manual_seed(0)
-    model = build("transformer", config, Vocab(SIZE, SIZE, shared=True)).eval()
+    model = build_model("transformer", config, Vocab(SIZE, SIZE, shared=True)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)

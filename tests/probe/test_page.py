@@ -16,7 +16,7 @@ from battery.models import make
 from dragoman.models.base import EncoderDecoder
 from dragoman.probe.attention_steps import steps_of
 from dragoman.probe.inside import look_inside
-from dragoman.probe.page import asset, fill, make_page
+from dragoman.probe.page import fill_template, make_page, probe_asset
 from dragoman.probe.vectors import vectors_of
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
@@ -75,7 +75,7 @@ def test_nothing_comes_from_outside_and_only_our_script_runs(tokenizer: Tokenize
         assert f"'sha256-{digest}'" in policy
     assert len(script) == len(style) == 1
     markup = re.compile(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|fetch\(")
-    assert not any(markup.search(asset(name)) for name in ("page.js", "numbers.js"))
+    assert not any(markup.search(probe_asset(name)) for name in ("page.js", "numbers.js"))
 
 
 def test_what_the_page_holds(tokenizer: Tokenizer) -> None:
@@ -103,7 +103,7 @@ def test_what_the_page_holds(tokenizer: Tokenizer) -> None:
 def test_the_pages_six_steps_are_ours(tokenizer: Tokenizer, tmp_path: Path) -> None:
     """The very numbers of the page, by the very script of the page."""
     names = ("transformer", "transformer-shaw", "transformer-t5")
-    (tmp_path / "numbers.js").write_text(asset("numbers.js"), encoding="utf-8")
+    (tmp_path / "numbers.js").write_text(probe_asset("numbers.js"), encoding="utf-8")
     models = {name: make(name) for name in names}
     pages = {name: data_of(page_of(model, "a", tokenizer))["attentions"] for name, model in models.items()}
     (tmp_path / "data.json").write_text(json.dumps(pages), encoding="utf-8")
@@ -136,6 +136,6 @@ def test_the_pages_six_steps_are_ours(tokenizer: Tokenizer, tmp_path: Path) -> N
 
 
 def test_an_empty_page_is_whole() -> None:
-    page = fill({"source": "@STYLE@ @DATA@"})
+    page = fill_template({"source": "@STYLE@ @DATA@"})
     assert data_of(page) == {"source": "@STYLE@ @DATA@"}
     assert page.count("<script") == page.count("</script>") == 2

@@ -8,7 +8,7 @@ import torch
 
 from battery.models import CASES, make
 from dragoman.errors import UserError
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.probe.positions import positions_of
@@ -16,7 +16,7 @@ from dragoman.probe.positions import positions_of
 
 def test_the_textbooks_numbers() -> None:
     config = TransformerConfig(num_layers=1, model_dim=4, num_heads=1, ff_dim=4)
-    found = positions_of(build("transformer", config, Vocab(9, 9, shared=True)), 5)
+    found = positions_of(build_model("transformer", config, Vocab(9, 9, shared=True)), 5)
     assert found.kind == "sinusoidal"
     assert found.table[1].tolist() == pytest.approx([0.8415, 0.5403, 0.0100, 0.99995], abs=5e-5)
     assert found.square.diagonal().tolist() == pytest.approx([2.0] * 5, abs=1e-6)

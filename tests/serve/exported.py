@@ -4,10 +4,10 @@ from pathlib import Path
 
 import torch
 
-from dragoman.checkpoint.model import LoadedModel, describe, vocab_of
+from dragoman.checkpoint.model import LoadedModel, model_description, vocab_of
 from dragoman.decode.search.config import SearchConfig
 from dragoman.engines.export import export_ctranslate2
-from dragoman.models import build as build_model
+from dragoman.models import build_model as build_model
 from dragoman.models import config_class
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
@@ -21,6 +21,6 @@ def small_export(directory: Path) -> Path:
     config = config_class("transformer")(**fields)
     torch.manual_seed(1)
     model = build_model("transformer", config, vocab).eval()
-    state = {"model": describe("transformer", config, vocab, *tokenizers)}
+    state = {"model": model_description("transformer", config, vocab, *tokenizers)}
     loaded = LoadedModel(model, *tokenizers, "0000001", state)
     return export_ctranslate2(loaded, directory, search=SearchConfig(), languages=("en", "de"))

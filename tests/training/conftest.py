@@ -9,10 +9,10 @@ import torch
 
 from dragoman.config import apply_overrides
 from dragoman.data.corpus import Prepared, prepare
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 from toy import toy_config, toy_pairs, write_pairs
 
@@ -48,7 +48,7 @@ def plain(corpus: tuple[str, str]) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def make_config(plain: dict[str, Any]) -> MakeConfig:
     def make(*overrides: str) -> RunConfig:
-        return resolve(apply_overrides(plain, overrides))
+        return resolve_config(apply_overrides(plain, overrides))
 
     return make
 
@@ -66,7 +66,7 @@ def make_run(tmp_path: Path, make_config: MakeConfig, prepared: Prepared) -> Mak
     def make(*overrides: str, name: str = "run", train: bool = True) -> Run:
         run = Run.create(tmp_path / name, make_config(*overrides), prepared)
         if train:
-            train_run(run, Quiet())
+            train_run(run, NoDisplay())
         return run
 
     return make

@@ -26,7 +26,7 @@ from dragoman.cli.main import app
 from dragoman.config import apply_overrides
 from dragoman.data.corpus import prepare
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.directory import Run
 from dragoman.training.api import resume
 from dragoman.training.budget import Clock
@@ -87,7 +87,7 @@ class Runs:
         return out
 
     def create(self, name: str, *overrides: str) -> Path:
-        config = resolve(apply_overrides(self.plain, overrides))
+        config = resolve_config(apply_overrides(self.plain, overrides))
         prepared = prepare(config.data, config.tokenizer, seed=config.seed, cache=self.directory / "prepared")
         return Run.create(self.directory / name, config, prepared).directory
 

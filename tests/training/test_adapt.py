@@ -8,17 +8,17 @@ from typer.testing import CliRunner
 
 from dragoman.cli.main import app
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.directory import Run
 from dragoman.training import adapt
 from dragoman.training.adapt import (
     AdaptVerdict,
     Parts,
     RunsCompared,
-    compare,
+    adapt_config,
+    compare_runs,
     make_parts,
     read_memory,
-    recipe,
     write_parts,
 )
 
@@ -67,7 +67,7 @@ def test_pairs_that_contradict_the_memory_are_not_rehearsed(run: Run) -> None:
 def test_a_share_of_every_epoch_is_the_memory(run: Run, tmp_path: Path) -> None:
     parts = make_parts(run, read_memory(run, [memory_file(tmp_path / "a.tsv")]), 0.2)
     write_parts(parts, tmp_path / "corpus")
-    config = resolve(adapt_recipe(run, parts, tmp_path / "corpus", 0.25))
+    config = resolve_config(adapt_recipe(run, parts, tmp_path / "corpus", 0.25))
     rehearsed, learnt = config.data.train
     drawn = [rehearsed.weight * len(parts.rehearsed), learnt.weight * len(parts.learnt)]
     assert drawn[1] / sum(drawn) == pytest.approx(0.25)
@@ -76,7 +76,7 @@ def test_a_share_of_every_epoch_is_the_memory(run: Run, tmp_path: Path) -> None:
 
 
 def adapt_recipe(run: Run, parts: Parts, corpus: Path, share: float) -> dict[str, object]:
-    given = recipe(run, parts, corpus, share, 6)
+    given = adapt_config(run, parts, corpus, share, 6)
     return {**given, "model": run.config.model, "tokenizer": {"vocab_size": 300}}
 
 
@@ -84,7 +84,7 @@ def test_a_run_without_pairs_of_its_own(run: Run, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(adapt, "_some", lambda *_: [("new 1 text", "x")])
     parts = make_parts(run, [(f"new {n} text", "NEU") for n in range(9)], 0.2)
     with pytest.raises(UserError, match="all its pairs are in the memory"):
-        recipe(run, parts, Path("corpus"), 0.5, 3)
+        adapt_config(run, parts, Path("corpus"), 0.5, 3)
 
 
 class Says:
@@ -118,7 +118,7 @@ PARTS = Parts(
 )
 def test_nothing_worse_is_better(old: list[str], new: list[str], reason: str | None) -> None:
     first, second = (Says({text: RIGHT[text] for text in known}) for known in (old, new))
-    verdict = compare(first, second, PARTS, 0.5)  # type: ignore[arg-type]
+    verdict = compare_runs(first, second, PARTS, 0.5)  # type: ignore[arg-type]
     assert (verdict.reason is None) == (reason is None)
     assert reason is None or reason in str(verdict.reason)
 

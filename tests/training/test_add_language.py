@@ -12,7 +12,7 @@ from dragoman.checkpoint.model import load_model, model_tensors
 from dragoman.cli.main import app
 from dragoman.data.directions import Languages
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.directory import Run
 from dragoman.text.extend_vocabulary import origins
 from dragoman.text.tokenizer import Tokenizer
@@ -21,11 +21,11 @@ from dragoman.training.adapt import RunsCompared, read_memory
 from dragoman.training.add_language import (
     LanguageVerdict,
     NewLanguage,
-    gather,
+    gather_pairs,
     language_recipe,
     write_corpora,
 )
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.larger_vocabulary import larger_run, larger_tokenizer
 from dragoman.training.session import train_run
 from languages import SENTENCES, TRAINED, languages_config, languages_run, write_languages
@@ -48,7 +48,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     plain = languages_config(write_languages(directory / "data"))
     plain["train"] |= {"max_updates": 2, "save_every": 2, "validate_every": 2}
     made = languages_run(directory / "run", plain, directory / "cache")
-    train_run(made, Quiet())
+    train_run(made, NoDisplay())
     return made
 
 
@@ -68,7 +68,7 @@ def larger(run: Run, parts: NewLanguage, pieces: int) -> Tokenizer:
 def test_the_larger_run_translates_as_before_from_the_same_ids(run: Run, czech: Path, tmp_path: Path) -> None:
     """Rows of known pieces are bit for bit what they were, and so is everything else; a new row is the mean
     of those that spelt its piece."""
-    tokenizer = larger(run, gather(run, [str(czech)], "all", 0.1), 40)
+    tokenizer = larger(run, gather_pairs(run, [str(czech)], "all", 0.1), 40)
     grown_run = larger_run(run, tokenizer, tmp_path / "larger")
     before, after = (load_model(one.directory) for one in (run, grown_run))
     old, new = model_tensors(before.model), model_tensors(after.model)
@@ -84,14 +84,14 @@ def test_the_larger_run_translates_as_before_from_the_same_ids(run: Run, czech: 
         row = next(number for number, parts in enumerate(made_of) if len(parts) > 1)
         torch.testing.assert_close(new[name][row], old[name][made_of[row]].mean(dim=0))
     assert larger_run(run, tokenizer, grown_run.directory).directory == grown_run.directory
-    other = larger(run, gather(run, [str(czech)], "en-cs", 0.1), 5)
+    other = larger(run, gather_pairs(run, [str(czech)], "en-cs", 0.1), 5)
     with pytest.raises(UserError, match="made for other corpora"):
         larger_run(run, other, grown_run.directory)
 
 
 def test_what_is_held_out_is_in_no_direction(run: Run, czech: Path) -> None:
     (czech / "train.de").write_text("".join(f"{line}\n" for line in SENTENCES["de"]), "utf-8")
-    parts = gather(run, [str(czech)], "all", 0.25)
+    parts = gather_pairs(run, [str(czech)], "all", 0.25)
     assert set(parts.learnt) == {("en", "cs"), ("cs", "en"), ("de", "cs"), ("cs", "de")}
 
     def czech_of(corpora: dict[Languages, list[tuple[str, str]]]) -> set[str]:
@@ -108,17 +108,17 @@ def test_what_is_held_out_is_in_no_direction(run: Run, czech: Path) -> None:
 def test_validation_files_of_a_directory_are_held_out(run: Run, czech: Path) -> None:
     for code, line in (("en", "A cat."), ("cs", "Kočka.")):
         (czech / f"val.{code}").write_text(f"{line}\n", "utf-8")
-    parts = gather(run, [str(czech)], "en-cs", 0.25)
+    parts = gather_pairs(run, [str(czech)], "en-cs", 0.25)
     assert parts.held_out == {("en", "cs"): [("A cat.", "Kočka.")]}
     assert len(parts.learnt["en", "cs"]) == len(CZECH)
 
 
 def test_shares_of_new_and_old_directions(run: Run, czech: Path, tmp_path: Path) -> None:
-    parts = gather(run, [str(czech)], "all", 0.1)
+    parts = gather_pairs(run, [str(czech)], "all", 0.1)
     write_corpora(parts, tmp_path / "corpus")
     begun = larger_run(run, larger(run, parts, 20), tmp_path / "larger")
     plain = language_recipe(run, begun, parts, tmp_path / "corpus", 0.4, 6)
-    config = resolve({**plain, "model": run.config.model, "tokenizer": {"vocab_size": 900}})
+    config = resolve_config({**plain, "model": run.config.model, "tokenizer": {"vocab_size": 900}})
     directions = config.data.directions
     assert directions is not None and set(directions.trained) == {*TRAINED, *NEW}
     assert directions.trained[: len(TRAINED)] == TRAINED
@@ -138,10 +138,10 @@ def test_a_run_of_one_direction_takes_a_language(tmp_path: Path) -> None:
     plain["data"] |= {"src_lang": "en", "tgt_lang": "de"}
     plain["train"] |= {"max_updates": 1, "save_every": 1, "validate_every": 1}
     made = languages_run(tmp_path / "run", plain, tmp_path / "cache")
-    train_run(made, Quiet())
+    train_run(made, NoDisplay())
     third = tmp_path / "third.tsv"
     third.write_text("en\tcs\n" + "".join(f"a {n}\tž {n}\n" for n in range(20)), "utf-8")
-    parts = gather(made, [str(third)], "en-cs", 0.1)
+    parts = gather_pairs(made, [str(third)], "en-cs", 0.1)
     assert parts.directions == (("en", "de"), ("en", "cs"))
     tokenizer = larger(made, parts, 10)
     assert tokenizer.config.specials[-2:] == ("<to:de>", "<to:cs>")
@@ -163,7 +163,7 @@ def test_what_cannot_be_added_is_refused(
     for name, lines in files.items():
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
     with pytest.raises(UserError, match=told):
-        gather(run, [str(tmp_path / name) for name in files], directions, 0.1)
+        gather_pairs(run, [str(tmp_path / name) for name in files], directions, 0.1)
 
 
 def test_corrections_are_for_one_direction(run: Run, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_the_command(
 
 
 def test_both_runs_are_compared_in_each_direction(run: Run, czech: Path) -> None:
-    parts = gather(run, [str(czech)], "all", 0.1)
+    parts = gather_pairs(run, [str(czech)], "all", 0.1)
     some = NewLanguage(
         {}, {("en", "de"): parts.before["en", "de"][:1]}, {}, {("de", "en"): parts.before["de", "en"][:1]}
     )

@@ -25,7 +25,7 @@ from dragoman.runs.opening import load
 from dragoman.training import loop
 from dragoman.training.api import resume, train
 from dragoman.training.batches import UpdateBatch
-from dragoman.training.display import Plain, Quiet
+from dragoman.training.display import NoDisplay, Plain
 from dragoman.training.draft import split_arguments
 from dragoman.training.estimate import estimate
 from dragoman.training.plan import make_plan
@@ -115,27 +115,27 @@ def test_a_directory_with_something_else_is_left_alone(tmp_path: Path, corpus: t
 def test_a_recipe_and_a_mapping_are_the_same(tmp_path: Path, plain: dict[str, Any]) -> None:
     path = tmp_path / "recipe.yaml"
     path.write_text(dump_yaml(plain))
-    from_file = make_config([path], overrides=["seed=8"], valid=[], display=Quiet())
-    from_mapping = make_config([plain], overrides={"seed": 8}, valid=[], display=Quiet())
+    from_file = make_config([path], overrides=["seed=8"], valid=[], display=NoDisplay())
+    from_mapping = make_config([plain], overrides={"seed": 8}, valid=[], display=NoDisplay())
     assert from_file == from_mapping
     assert from_file.seed == 8
 
 
 def test_missing_sections_are_chosen_and_given_ones_are_not(corpus: tuple[str, str]) -> None:
     given = {"data": {"train": [{"files": list(corpus)}]}, "train": {"max_updates": 9}}
-    config = make_config([given], overrides=[], valid=[], display=Quiet())
+    config = make_config([given], overrides=[], valid=[], display=NoDisplay())
     assert config.train.validate_every == 500  # the section is given, so its other fields have their defaults
     assert config.tokenizer.vocab_size == 500
-    named = make_config([given], overrides=["model.preset=transformer-small"], valid=[], display=Quiet())
+    named = make_config([given], overrides=["model.preset=transformer-small"], valid=[], display=NoDisplay())
     assert (named.model["model_dim"], named.model["norm"]) == (256, "pre")
 
 
 def test_validation_files_and_tables(tmp_path: Path, corpus: tuple[str, str]) -> None:
-    config = make_config(list(corpus), overrides=SMALL, valid=list(corpus), display=Quiet())
+    config = make_config(list(corpus), overrides=SMALL, valid=list(corpus), display=NoDisplay())
     assert config.data.valid[0].files == corpus
     table = tmp_path / "pairs.tsv"
     table.write_text("".join(f"word{i}\tWORT{i}\n" for i in range(30)))
-    config = make_config([str(table)], overrides=SMALL, valid=[], display=Quiet())
+    config = make_config([str(table)], overrides=SMALL, valid=[], display=NoDisplay())
     assert config.data.train[0].files == (str(table),)
 
 
@@ -150,7 +150,7 @@ def test_validation_files_and_tables(tmp_path: Path, corpus: tuple[str, str]) ->
 )
 def test_mistakes_are_one_sentence(sources: list[Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        make_config(sources, overrides=[], valid=[], display=Quiet())
+        make_config(sources, overrides=[], valid=[], display=NoDisplay())
 
 
 def test_files_and_overrides_come_mixed(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_plan_writes_no_run_and_changes_no_result(
     assert "timing a few updates" in capsys.readouterr().out
     measured = train(*corpus, out=out, overrides=SMALL, quiet=True)
     plain = Run.create(tmp_path / "plain", plan.config, plan.prepared)
-    train_run(plain, Quiet())
+    train_run(plain, NoDisplay())
     files = [run.checkpoints / "0000006" / "model.safetensors" for run in (measured, plain)]
     assert files[0].read_bytes() == files[1].read_bytes()
 

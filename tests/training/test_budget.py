@@ -141,7 +141,7 @@ def test_the_rate_ends_at_zero_and_the_run_within_its_minutes(
     assert all(a > b for a, b in itertools.pairwise(found[12:]))
     assert 9 <= len(timed.validations) <= 11
     assert timed.validations[-1] == run.outcome.update
-    assert run.last == checkpoint.name_of(run.outcome.update)
+    assert run.last == checkpoint.checkpoint_name(run.outcome.update)
 
 
 @pytest.mark.parametrize("update", [0.5, 3.0])
@@ -220,7 +220,7 @@ def test_a_run_that_only_gets_worse_cools_down_and_ends(
     timed.train(run)
     assert run.outcome is not None
     assert run.outcome.reason == "early stopping: loss and loss no better"
-    assert run.best is not None and run.best["name"] == checkpoint.name_of(timed.validations[1])
+    assert run.best is not None and run.best["name"] == checkpoint.checkpoint_name(timed.validations[1])
     assert 0.55 * 115 < run.outcome.update < 0.8 * 115
     assert rates(run)[-1] < 0.02
     assert "the run ends early" in (run.directory / "log.txt").read_text("utf-8")

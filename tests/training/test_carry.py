@@ -17,12 +17,12 @@ from dragoman.errors import UserError
 from dragoman.learning import learning_of
 from dragoman.learning.causal import CarriedCausal, Stream
 from dragoman.learning.cross_entropy import CrossEntropy, Penalised
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.models.base import EncoderDecoder
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
-from dragoman.training.display import Quiet
-from dragoman.training.optim import Average
+from dragoman.training.display import NoDisplay
+from dragoman.training.optim import MovingAverage
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
 from killing import assert_same_checkpoint, train_until_killed
@@ -53,7 +53,7 @@ def config_of(text: str, *overrides: str) -> RunConfig:
             **{"log_every": 4, "validate_every": 2, "save_every": 2},
         },
     }
-    return resolve(plain, overrides)
+    return resolve_config(plain, overrides)
 
 
 def prepared_for(config: RunConfig, tmp_path: Path) -> Prepared:
@@ -115,9 +115,9 @@ def test_killed_and_resumed_it_is_bit_identical(
     is_better = "dragoman.training.state.TrainingProgress.is_better"
     with monkeypatch.context() as patch:
         patch.setattr(is_better, lambda self, _metric, _found: self.update == 2)
-        train_run(whole, Quiet())
+        train_run(whole, NoDisplay())
         train_until_killed(killed, 7, patch)
-        train_run(Run.open(killed.directory), Quiet())
+        train_run(Run.open(killed.directory), NoDisplay())
     parts = ("model.safetensors", "ema.safetensors", "carried.safetensors", "state.json")
     assert_same_checkpoint(whole, killed, "0000008", parts)
     assert '"average_since": 5' in (whole.checkpoints / "0000008" / "state.json").read_text()
@@ -146,7 +146,7 @@ def _further_text(run: Run, text: str) -> None:
 
 def test_the_mean_is_that_of_all_weights_since_an_update() -> None:
     model = torch.nn.Linear(2, 1).double()
-    average, seen = Average(model, 0.0), []
+    average, seen = MovingAverage(model, 0.0), []
     for update in range(1, 7):
         with torch.no_grad():
             model.weight.add_(update)

@@ -7,9 +7,9 @@ import pytest
 
 from dragoman.config import load_yaml, to_dict
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.models.presets import preset
-from dragoman.runs.config import RunConfig, TrainConfig, differences, to_yaml
+from dragoman.runs.config import RunConfig, TrainConfig, config_differences, to_yaml
 
 DATA = {"train": [{"files": ["a.en", "a.de"]}]}
 
@@ -19,7 +19,9 @@ def minimal(**sections: Any) -> dict[str, Any]:
 
 
 def test_a_preset_gives_all_fields_and_can_be_changed() -> None:
-    config = resolve(minimal(model={"preset": "transformer-tiny", "dropout": 0.2}), ["model.num_layers=2"])
+    config = resolve_config(
+        minimal(model={"preset": "transformer-tiny", "dropout": 0.2}), ["model.num_layers=2"]
+    )
     kind, model = config.model_config
     expected = to_dict(preset("transformer-tiny")[1]) | {"dropout": 0.2, "num_layers": 2}
     assert kind == "transformer"
@@ -28,10 +30,10 @@ def test_a_preset_gives_all_fields_and_can_be_changed() -> None:
 
 
 def test_a_resolved_configuration_survives_yaml_and_stays_as_it_is(tmp_path: Path) -> None:
-    config = resolve(minimal(), ["schedule.name=cosine", "schedule.warmup=3", "optim.rate=1e-3"])
+    config = resolve_config(minimal(), ["schedule.name=cosine", "schedule.warmup=3", "optim.rate=1e-3"])
     path = tmp_path / "config.yaml"
     path.write_text(to_yaml(config))
-    again = resolve(load_yaml(path))
+    again = resolve_config(load_yaml(path))
     assert again == config
     assert to_yaml(again) == to_yaml(config)
     assert isinstance(again, RunConfig)
@@ -39,16 +41,16 @@ def test_a_resolved_configuration_survives_yaml_and_stays_as_it_is(tmp_path: Pat
 
 def test_relative_steps_need_whole_parameters() -> None:
     with pytest.raises(UserError, match=r"^optim\.relative: .*train\.shard"):
-        resolve(minimal(), ["optim.relative=true", "train.shard=true"])
+        resolve_config(minimal(), ["optim.relative=true", "train.shard=true"])
 
 
 def test_the_rate_of_the_paper_is_filled_in() -> None:
-    config = resolve(minimal(model={"preset": "transformer-base"}, schedule={"warmup": 4000}))
+    config = resolve_config(minimal(model={"preset": "transformer-base"}, schedule={"warmup": 4000}))
     assert config.optim.rate == pytest.approx(512**-0.5 * 4000**-0.5)
 
 
 def test_the_end_of_a_schedule_is_filled_in() -> None:
-    config = resolve(minimal(schedule={"name": "linear", "warmup": 2}, optim={"rate": 0.1}))
+    config = resolve_config(minimal(schedule={"name": "linear", "warmup": 2}, optim={"rate": 0.1}))
     assert config.schedule.total == 10
 
 
@@ -97,7 +99,7 @@ def test_the_end_of_a_schedule_is_filled_in() -> None:
 )
 def test_mistakes_name_the_field(assignment: str, message: str) -> None:
     with pytest.raises(UserError, match=f"^{message}"):
-        resolve(minimal(), [assignment])
+        resolve_config(minimal(), [assignment])
 
 
 def test_a_budget_tunes_the_search_of_what_translates_alone() -> None:
@@ -110,11 +112,11 @@ def test_a_budget_tunes_the_search_of_what_translates_alone() -> None:
 @pytest.mark.parametrize("other", ["tokenizer.dropout=0.1", "objective.invented=1"])
 def test_changed_sources_go_with_nothing_that_changes_them_too(other: str) -> None:
     with pytest.raises(UserError, match=r"^objective\.source_noise: it does not go with"):
-        resolve(minimal(), ["objective.source_noise=0.1", other])
+        resolve_config(minimal(), ["objective.source_noise=0.1", other])
 
 
 def budgeted(*overrides: str, minutes: float | None = 15, **sections: Any) -> RunConfig:
-    return resolve(minimal(**sections), overrides, minutes)
+    return resolve_config(minimal(**sections), overrides, minutes)
 
 
 def test_a_budget_takes_the_place_of_what_was_chosen_for_another_length() -> None:
@@ -127,11 +129,11 @@ def test_a_budget_takes_the_place_of_what_was_chosen_for_another_length() -> Non
     assert (train.validations, train.patience, train.log_every) == (15, 4, 20)
     assert train.tune_search and train.report
     assert (config.schedule.by, config.schedule.total, config.schedule.warmup) == ("minutes", None, 50)
-    assert resolve(to_dict(config)) == config
+    assert resolve_config(to_dict(config)) == config
 
 
 def test_a_budget_brings_a_schedule_that_ends_and_keeps_the_rate() -> None:
-    paper = resolve(minimal(schedule={"name": "inverse_sqrt", "warmup": 400})).optim.rate
+    paper = resolve_config(minimal(schedule={"name": "inverse_sqrt", "warmup": 400})).optim.rate
     config = budgeted(schedule={"name": "inverse_sqrt", "warmup": 400})
     assert (config.schedule.name, config.schedule.by, config.optim.rate) == ("linear", "minutes", paper)
     assert budgeted(schedule={"name": "cosine"}).schedule.name == "cosine"
@@ -157,11 +159,13 @@ def test_what_is_asked_for_stays_under_a_budget() -> None:
 
 def test_minutes_in_a_file_are_a_budget_where_the_schedule_has_no_other_end() -> None:
     train = {"max_minutes": 5}
-    linear = resolve(minimal(train=train, schedule={"name": "linear", "warmup": 9}))
+    linear = resolve_config(minimal(train=train, schedule={"name": "linear", "warmup": 9}))
     assert (linear.schedule.by, linear.train.validations) == ("minutes", 15)
-    other = resolve(minimal(train=train, schedule={"name": "inverse_sqrt"}))
+    other = resolve_config(minimal(train=train, schedule={"name": "inverse_sqrt"}))
     assert (other.schedule.by, other.train.validations) == ("updates", None)
-    total = resolve(minimal(train=train, schedule={"name": "linear", "total": 5000}, optim={"rate": 0.1}))
+    total = resolve_config(
+        minimal(train=train, schedule={"name": "linear", "total": 5000}, optim={"rate": 0.1})
+    )
     assert total.schedule.by == "updates"
 
 
@@ -175,12 +179,12 @@ def test_minutes_in_a_file_are_a_budget_where_the_schedule_has_no_other_end() ->
 )
 def test_a_share_of_no_budget_is_refused(overrides: list[str], message: str) -> None:
     with pytest.raises(UserError, match=f"^{message}"):
-        resolve(minimal(), overrides)
+        resolve_config(minimal(), overrides)
 
 
 def test_a_linear_schedule_needs_an_end() -> None:
     with pytest.raises(UserError, match=r"^schedule\.total: linear has to know its end"):
-        resolve(minimal(optim={"rate": 0.1}), ["schedule.name=linear", "schedule.warmup=20"])
+        resolve_config(minimal(optim={"rate": 0.1}), ["schedule.name=linear", "schedule.warmup=20"])
 
 
 def test_metrics_of_translations_need_translations() -> None:
@@ -189,7 +193,7 @@ def test_metrics_of_translations_need_translations() -> None:
 
 
 def test_differences_name_dotted_fields() -> None:
-    old = resolve(minimal())
-    new = resolve(minimal(), ["train.max_updates=11", "seed=2"])
-    assert differences(old, new) == [("seed", 1, 2), ("train.max_updates", 10, 11)]
-    assert differences(old, old) == []
+    old = resolve_config(minimal())
+    new = resolve_config(minimal(), ["train.max_updates=11", "seed=2"])
+    assert config_differences(old, new) == [("seed", 1, 2), ("train.max_updates", 10, 11)]
+    assert config_differences(old, old) == []

@@ -19,7 +19,7 @@ from dragoman.config import apply_overrides
 from dragoman.data.batch import PairBatch
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.models.markov import Markov
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
@@ -27,7 +27,7 @@ from dragoman.runs.opening import load
 from dragoman.training import checkpoints as keeper
 from dragoman.training import plan
 from dragoman.training.api import resume, train
-from dragoman.training.display import Plain, Quiet
+from dragoman.training.display import NoDisplay, Plain
 from dragoman.training.report import write_reasons
 from dragoman.training.session import train_run
 from toy import PARTS_OF_A_RUN
@@ -46,7 +46,7 @@ def counted(plain: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture
 def new_run(tmp_path: Path, counted: dict[str, Any], prepared: Prepared) -> Callable[..., Run]:
     def make(*overrides: str, name: str = "run") -> Run:
-        return Run.create(tmp_path / name, resolve(apply_overrides(counted, overrides)), prepared)
+        return Run.create(tmp_path / name, resolve_config(apply_overrides(counted, overrides)), prepared)
 
     return make
 
@@ -59,7 +59,7 @@ def same_files(a: Run, b: Run) -> None:
 
 def test_the_run_directory_is_like_any_other(new_run: Callable[..., Run], prepared: Prepared) -> None:
     run = new_run()
-    outcome = train_run(run, Quiet())
+    outcome = train_run(run, NoDisplay())
     assert (outcome.reason, outcome.update, outcome.exit_status) == ("every pair has been counted", 1, 0)
     assert {p.name for p in run.directory.iterdir() if not p.name.startswith(".")} == PARTS_OF_A_RUN
     assert [p.name for p in run.checkpoints.iterdir()] == ["0000001"]
@@ -80,13 +80,13 @@ def test_the_run_directory_is_like_any_other(new_run: Callable[..., Run], prepar
 def test_the_plan_is_in_the_log(new_run: Callable[..., Run]) -> None:
     run = new_run()
     write_reasons(run.directory, [("cleaning", "nothing is left out")])
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     assert "plan: cleaning: nothing is left out" in (run.directory / "log.txt").read_text("utf-8")
 
 
 def test_a_finished_run_says_so(new_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
     run = new_run()
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     before = {p: p.read_bytes() for p in run.checkpoints.rglob("*") if p.is_file()}
     monkeypatch.setattr(Markov, "count", lambda *_: pytest.fail("counted again"))
     again = resume(run, quiet=True)
@@ -105,7 +105,7 @@ def test_a_run_that_died_starts_again_and_ends_with_the_same_bytes(
     new_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     whole, killed = new_run(name="whole"), new_run(name="killed")
-    train_run(whole, Quiet())
+    train_run(whole, NoDisplay())
 
     def crash(*_: object) -> None:
         raise Crash
@@ -118,14 +118,14 @@ def test_a_run_that_died_starts_again_and_ends_with_the_same_bytes(
         else:
             patch.setattr(keeper, "write_best", crash)
         with pytest.raises(Crash):
-            train_run(killed, Quiet())
-    train_run(killed, Quiet())
+            train_run(killed, NoDisplay())
+    train_run(killed, NoDisplay())
     same_files(whole, killed)
 
 
 def test_kill_9_in_the_middle(new_run: Callable[..., Run]) -> None:
     whole, killed = new_run(name="whole"), new_run(name="killed")
-    train_run(whole, Quiet())
+    train_run(whole, NoDisplay())
     script = (
         "import os, signal, sys\n"
         "from dragoman.nn.skip_votes import MaskedTable\n"
@@ -137,7 +137,7 @@ def test_kill_9_in_the_middle(new_run: Callable[..., Run]) -> None:
     done = subprocess.run([sys.executable, "-c", script, str(killed.directory)], env=environment, check=False)
     assert done.returncode == -signal.SIGKILL
     assert killed.last is None
-    train_run(killed, Quiet())
+    train_run(killed, NoDisplay())
     same_files(whole, killed)
 
 
@@ -162,7 +162,7 @@ def test_a_signal_stops_between_batches(
     shown = capsys.readouterr().out
     assert "stopped by SIGTERM before there was anything to save" in shown
     assert f"start again with:  dragoman resume {shlex.quote(str(run.directory))}" in shown
-    assert train_run(run, Quiet()).update == 1
+    assert train_run(run, NoDisplay()).update == 1
 
 
 def test_weights_of_corpora_count_so_often(
@@ -171,10 +171,10 @@ def test_weights_of_corpora_count_so_often(
     totals = []
     for weight in (1, 3):
         data = {**counted["data"], "train": [{"files": list(corpus), "weight": weight}]}
-        config = resolve({**counted, "data": data})
+        config = resolve_config({**counted, "data": data})
         prepared = prepare(config.data, config.tokenizer, seed=config.seed, cache=cache)
         run = Run.create(tmp_path / str(weight), config, prepared)
-        train_run(run, Quiet())
+        train_run(run, NoDisplay())
         model = run.translator(device="cpu").model
         assert isinstance(model, Markov)
         table = model.decoder.tables[0]
@@ -193,7 +193,7 @@ def test_every_pair_is_counted_once(new_run: Callable[..., Run], prepared: Prepa
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Markov, "count", watched)
-        train_run(run, Quiet())
+        train_run(run, NoDisplay())
     store = prepared.train
     expected = sorted((*store.tgt(i).tolist(), 2) for i in range(len(store)))
     assert seen == [expected, expected]
@@ -204,10 +204,10 @@ def unpadded(batch: PairBatch) -> list[torch.Tensor]:
 
 
 def test_without_validation_the_last_is_served(tmp_path: Path, counted: dict[str, Any], cache: Path) -> None:
-    config = resolve(apply_overrides(counted, ["data.valid_size=0"]))
+    config = resolve_config(apply_overrides(counted, ["data.valid_size=0"]))
     prepared = prepare(config.data, config.tokenizer, seed=config.seed, cache=cache)
     run = Run.create(tmp_path / "run", config, prepared)
-    assert train_run(run, Quiet()).exit_status == 0
+    assert train_run(run, NoDisplay()).exit_status == 0
     assert (run.best, run.last, run.metrics) == (None, "0000001", [])
     assert len(load(run.directory, device="cpu").translate(["ab"])) == 1
 
@@ -236,21 +236,21 @@ def test_nothing_is_timed_and_the_plan_says_what_is_done(
 def test_pure_frequencies_can_be_trained(new_run: Callable[..., Run]) -> None:
     """What was never seen has (almost) no probability, but no number is infinite."""
     run = new_run("model.smoothing=0")
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     (record,) = run.metrics
     assert 0 < record["loss"] < 100
 
 
 def test_gradients_still_need_an_end_and_a_rate(counted: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="nothing ends this run"):
-        resolve({**counted, "model": {"preset": "lstm"}})
-    assert resolve(counted).train.max_epochs == 1
-    assert resolve({**counted, "train": {"patience": 3}}).train.max_epochs is None
+        resolve_config({**counted, "model": {"preset": "lstm"}})
+    assert resolve_config(counted).train.max_epochs == 1
+    assert resolve_config({**counted, "train": {"patience": 3}}).train.max_epochs is None
 
 
 def test_translate_score_and_evaluate(new_run: Callable[..., Run], corpus: tuple[str, str]) -> None:
     run = new_run()
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     directory = str(run.directory)
     for arguments in (
         ["translate", directory, "ab cd", "--beam", "3"],

@@ -14,7 +14,7 @@ from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.serve.memory import open_memories
 from dragoman.training.api import resume, train
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 from killing import assert_same_checkpoint, train_until_killed
 
@@ -106,7 +106,7 @@ def test_training_stops_at_damage_that_comes_later(stopped: Run) -> None:
     """Data are verified when a session begins; hours later a block is read for the first time."""
     damage(stopped.directory / "data" / "train.src.ids")
     with pytest.raises(UserError, match=r"train\.src\.ids: bytes 0 to [\d,]+ are damaged; give the command"):
-        train_run(stopped, Quiet())
+        train_run(stopped, NoDisplay())
     assert stopped.last == "0000004"
     assert "stopped: " in (stopped.directory / "log.txt").read_text()
 

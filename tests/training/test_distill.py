@@ -8,7 +8,7 @@ import pytest
 from dragoman.data.corpus import CorpusRange
 from dragoman.decode.search.config import SearchConfig
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs import corpus_job as corpus
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_translator
@@ -90,7 +90,7 @@ def test_the_student_trains_on_it_and_its_recipe_repeats_it(teacher: Run, tmp_pa
     assert student.config.model["model_dim"] == 128
     path = write_recipe(text, student.config)
     again = train(path, out=tmp_path / "student", quiet=True)  # the same configuration: nothing is left to do
-    assert again.config == student.config == resolve(recipe | _chosen(student), FAST)
+    assert again.config == student.config == resolve_config(recipe | _chosen(student), FAST)
 
 
 def _chosen(student: Run) -> dict[str, object]:

@@ -30,7 +30,7 @@ from dragoman.training.distributed import Crew
 
 MakeConfig = Callable[..., RunConfig]
 ROOT = Path(__file__).parents[2]
-LAST = checkpoint.name_of(20)
+LAST = checkpoint.checkpoint_name(20)
 SMALL = (
     *("model.bias=false", "train.ema=0.9", "train.accumulate=4"),  # a bias of keys has no gradient but noise
     *("train.validate_every=20", "train.validate_sentences=0", "train.save_every=10"),
@@ -99,7 +99,7 @@ def test_in_single_precision_they_differ_by_its_rounding(crew_runs: Path, name: 
 
 
 def test_a_recurrent_model_that_is_fed_its_own_words_can_be_in_parts(crew_runs: Path) -> None:
-    assert farthest(crew_runs / "rnn", crew_runs / "rnn-parts", checkpoint.name_of(5)) <= 1e-12
+    assert farthest(crew_runs / "rnn", crew_runs / "rnn-parts", checkpoint.checkpoint_name(5)) <= 1e-12
 
 
 def test_a_model_in_parts_is_saved_whole(crew_runs: Path) -> None:

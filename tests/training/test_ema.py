@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dragoman.training.optim import Average
+from dragoman.training.optim import MovingAverage
 
 
 class Counted(nn.Module):
@@ -25,7 +25,7 @@ class Counted(nn.Module):
         return self.weight.detach().clone()
 
 
-def exactly(average: Average, expected: Tensor, tolerance: float = 1e-13) -> None:
+def exactly(average: MovingAverage, expected: Tensor, tolerance: float = 1e-13) -> None:
     torch.testing.assert_close(average.tensors["weight"], expected, rtol=tolerance, atol=tolerance)
 
 
@@ -34,7 +34,7 @@ def exactly(average: Average, expected: Tensor, tolerance: float = 1e-13) -> Non
 def test_the_decay_grows_to_its_value(decay: float, finite: Tensor | None) -> None:
     """(1 + u) / (10 + u) passes 0.5 at update 8; it is below 0.999 in all of these."""
     model = Counted()
-    average = Average(model, decay)
+    average = MovingAverage(model, decay)
     expected = model.weight.detach().clone()
     for number in range(1, 21):
         weights = model.become(number)
@@ -48,7 +48,7 @@ def test_the_decay_grows_to_its_value(decay: float, finite: Tensor | None) -> No
 def test_weights_that_get_other_memory_are_followed() -> None:
     """On a GPU, recurrent layers do so whenever their model is moved, even to where it is."""
     model = Counted()
-    average = Average(model, 0.0)
+    average = MovingAverage(model, 0.0)
     model.weight.data = model.weight.data.clone()
     expected = model.become(3)
     average.update(3)
@@ -57,7 +57,7 @@ def test_weights_that_get_other_memory_are_followed() -> None:
 
 def test_an_update_that_is_not_finite_is_not_taken_in() -> None:
     model = Counted()
-    average = Average(model, 0.5)
+    average = MovingAverage(model, 0.5)
     model.become(1)
     average.update(1, torch.tensor(True))
     before = average.tensors["weight"].clone()
@@ -69,7 +69,7 @@ def test_an_update_that_is_not_finite_is_not_taken_in() -> None:
 def test_since_an_update_it_is_the_mean() -> None:
     """Without a decay it is the weights themselves up to there."""
     model = Counted()
-    average = Average(model, 0.0)
+    average = MovingAverage(model, 0.0)
     for number in range(1, 5):
         weights = model.become(number)
         average.update(number)

@@ -11,7 +11,7 @@ from dragoman.learning.validation import DecoderValidator
 from dragoman.runs.config import RunConfig, TrainConfig
 from dragoman.runs.directory import Run
 from dragoman.training import estimate as estimates
-from dragoman.training.checkpoints import Keeper
+from dragoman.training.checkpoints import CheckpointPolicy
 from dragoman.training.estimate import Costs, SessionPace, estimate
 from timed import FakeClock, Timed
 
@@ -70,13 +70,13 @@ def test_the_run_takes_what_was_predicted(
 ) -> None:
     predicted = estimate(make_config(*overrides), prepared, CPU, clock=clock).seconds
     timed = Timed(monkeypatch, UPDATE, VALIDATION)
-    save = Keeper._save
+    save = CheckpointPolicy._save
 
     def timed_save(*args: Any) -> None:
         timed.clock.now += SAVE
         save(*args)
 
-    monkeypatch.setattr(Keeper, "_save", timed_save)
+    monkeypatch.setattr(CheckpointPolicy, "_save", timed_save)
     run = make_run(*overrides, "train.log_every=2", train=False)
     timed.train(run, start=clock.now)
     assert predicted == pytest.approx(timed.clock.now, rel=0.15)

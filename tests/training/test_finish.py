@@ -12,7 +12,7 @@ from dragoman.runs.records import scored
 from dragoman.training import finish
 from dragoman.training.report import (
     ValidationTranslations,
-    advice,
+    advice_after_training,
     read_reasons,
     report_rows,
     write_reasons,
@@ -106,12 +106,12 @@ def test_where_there_is_no_time_nothing_changes(make_run: MakeRun, monkeypatch: 
 
 
 def test_the_same_command_goes_on_with_a_tuned_run(make_run: MakeRun) -> None:
-    from dragoman.runs.config import differences, training_differences
+    from dragoman.runs.config import config_differences, training_differences
 
     tuned, plain = (
         make_run(*BUDGET, f"search.beam={beam}", name=str(beam), train=False).config for beam in (1, 5)
     )
-    assert differences(tuned, plain) and not training_differences(tuned, plain)
+    assert config_differences(tuned, plain) and not training_differences(tuned, plain)
     other = make_run("search.beam=2", name="other", train=False).config
     assert training_differences(other, make_run(name="one", train=False).config)
 
@@ -140,7 +140,7 @@ def records(*values: tuple[float, float], nll: float = 1.0) -> list[dict[str, ob
 def test_advice_follows_from_the_curve_and_the_losses(
     values: list[tuple[float, float]], nll: float, told: list[str]
 ) -> None:
-    found = advice(records(*values, nll=nll), "bleu", 15)
+    found = advice_after_training(records(*values, nll=nll), "bleu", 15)
     assert len(found) == len(told)
     assert all(part in line for part, line in zip(told, found, strict=True))
 
@@ -148,7 +148,9 @@ def test_advice_follows_from_the_curve_and_the_losses(
 def test_more_time_is_no_advice_for_a_run_that_has_everything_right_or_got_worse() -> None:
     def told(exact: list[float]) -> list[str]:
         valid = [{"kind": "valid", "exact": value, "loss": 1.0} for value in exact]
-        return advice([{"kind": "train", "update": 1, "nll": 0.9, "epoch": 2}, *valid], "exact", 15)
+        return advice_after_training(
+            [{"kind": "train", "update": 1, "nll": 0.9, "epoch": 2}, *valid], "exact", 15
+        )
 
     assert told([10, 50, 90, 100, 99]) == [
         "exact match 100% on the validation set cannot be improved: try other data (dragoman evaluate)"

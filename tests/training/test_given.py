@@ -6,10 +6,10 @@ import pytest
 
 from drafted import make_config
 from dragoman.errors import UserError
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 
 
-class Reading(Quiet):
+class Reading(NoDisplay):
     def stage(self, *_: object) -> None:
         raise AssertionError("the corpus is read")
 

@@ -13,12 +13,12 @@ from dragoman.data.alignment.links import pharaoh
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.decode.alignment.attention import Look
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import pick_device
 from dragoman.training.batches import Batches
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 from toy import toy_pairs
 from until_learnt import learn_until
@@ -39,7 +39,7 @@ def alignment(corpus: tuple[str, str]) -> str:
 
 def config_of(plain: dict[str, Any], alignment: str | None, *overrides: str) -> RunConfig:
     source = plain["data"]["train"][0] | {"alignment": alignment}
-    return resolve(apply_overrides(plain | {"data": plain["data"] | {"train": [source]}}, overrides))
+    return resolve_config(apply_overrides(plain | {"data": plain["data"] | {"train": [source]}}, overrides))
 
 
 def prepared_for(config: RunConfig, cache: Path) -> Prepared:
@@ -51,7 +51,7 @@ def make(plain: dict[str, Any], alignment: str, cache: Path, tmp_path: Path) -> 
     def make(name: str, *overrides: str) -> Run:
         config = config_of(plain, alignment, *GUIDED, *overrides)
         run = Run.create(tmp_path / name, config, prepared_for(config, cache))
-        train_run(run, Quiet())
+        train_run(run, NoDisplay())
         return run
 
     return make
@@ -63,7 +63,7 @@ def test_a_resumed_run_is_bit_identical(make: Make) -> None:
     whole = make("whole", *quick, "train.max_updates=12")
     parts = make("parts", *quick, "train.max_updates=7")
     parts.replace_config(whole.config)
-    train_run(parts, Quiet())
+    train_run(parts, NoDisplay())
     name = whole.last
     assert name == parts.last
     for file in ("model.safetensors", "optim.safetensors"):
@@ -96,8 +96,10 @@ def test_the_guided_head_aligns(make: Make) -> None:
 
     def go_on() -> None:
         goal = (run.config.train.max_updates or 0) + 40
-        run.replace_config(resolve(apply_overrides(to_dict(run.config), [f"train.max_updates={goal}"])))
-        train_run(run, Quiet())
+        run.replace_config(
+            resolve_config(apply_overrides(to_dict(run.config), [f"train.max_updates={goal}"]))
+        )
+        train_run(run, NoDisplay())
 
     learn_until(lambda: share_right(aligned(run)) > 0.9, go_on, at_most=24)
     aligner = run.translator("last", "cpu").aligner
@@ -109,7 +111,9 @@ def test_the_guided_head_aligns(make: Make) -> None:
     said = CliRunner().invoke(app, ["align", str(run.directory), str(table), "--checkpoint", "last"])
     assert said.stdout.splitlines() == [pharaoh(links) for links in found[:3]]
     assert said.stderr == "attention: decoder.layers.0.cross_attention, guided head 2, when a word is read\n"
-    run.replace_config(resolve(apply_overrides(to_dict(run.config), ["objective.guided_alignment.weight=0"])))
+    run.replace_config(
+        resolve_config(apply_overrides(to_dict(run.config), ["objective.guided_alignment.weight=0"]))
+    )
     look = Run.open(run.directory).translator("last", "cpu").aligner.look
     assert look is not None and look.guided_head is None
 

@@ -15,8 +15,8 @@ from rich.console import Console
 from dragoman.errors import UserError
 from dragoman.runs.records import Sample, read_records, read_samples
 from dragoman.training.display import (
+    NoDisplay,
     Plain,
-    Quiet,
     Terminal,
     UpdateStatus,
     duration,
@@ -98,7 +98,7 @@ def test_a_terminal_shows_bar_numbers_and_samples() -> None:
 
 
 def test_which_display(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert type(make_display(quiet=True)) is Quiet
+    assert type(make_display(quiet=True)) is NoDisplay
     assert type(make_display(quiet=False)) is Plain
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert type(make_display(quiet=False)) is Terminal
@@ -113,7 +113,7 @@ def test_durations(seconds: float, text: str) -> None:
 
 
 def make_log(directory: Path) -> Log:
-    return Log(directory, Quiet())
+    return Log(directory, NoDisplay())
 
 
 def test_metrics_have_no_times_and_floats_are_exact(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.training import loop
 from dragoman.training.batches import Batches, UpdateBatch
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.log import Log
 from dragoman.training.loop import learn
 from dragoman.training.progress import Best, TrainingProgress
@@ -40,7 +40,7 @@ def test_max_epochs_ends_with_the_data_and_can_be_raised(make_run: MakeRun) -> N
     assert run.outcome is not None
     assert run.outcome.reason == "max_epochs 2 is reached"
     first = run.outcome.update
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     assert run.outcome.update == first
     resume(run.directory, ["train.max_epochs=4"], quiet=True)
     long = make_run("train.max_updates=null", "train.max_epochs=4", "train.accumulate=2", name="long")
@@ -97,7 +97,7 @@ def test_max_minutes_ends_a_run_and_counts_earlier_sessions(make_run: MakeRun) -
     assert run.outcome is not None
     assert run.outcome.reason == "max_minutes 0.005 is reached"
     last = run.last
-    assert train_run(run, Quiet()).reason == "max_minutes 0.005 is reached"
+    assert train_run(run, NoDisplay()).reason == "max_minutes 0.005 is reached"
     assert run.last == last
 
 
@@ -158,7 +158,9 @@ def test_the_mean_of_the_last_checkpoints_is_kept_if_better(
     assert {"0000010", "0000015", "0000020"} <= set(checkpoint.names(run.checkpoints))
     assert run.best is not None
     assert run.best["name"] == "averaged"
-    mean = checkpoint.average([run.checkpoints / name for name in ("0000010", "0000015", "0000020")])
+    mean = checkpoint.average_checkpoints(
+        [run.checkpoints / name for name in ("0000010", "0000015", "0000020")]
+    )
     served = dict(run.translator().model.named_parameters())
     assert all(torch.equal(served[name].detach(), tensor) for name, tensor in mean.items())
     assert run.metrics[-1]["kind"] == "averaged"
@@ -183,7 +185,7 @@ def test_best_json_is_mended_after_a_kill_between_the_two(make_run: MakeRun) -> 
     run = make_run()
     best = run.best
     (run.directory / "best.json").unlink()
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     assert run.best == best
 
 
@@ -206,7 +208,7 @@ def test_out_of_memory_names_the_pair(make_run: MakeRun, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(loop, "learn", too_big)
     with pytest.raises(UserError, match=r"out of memory on cpu.*a\.en:\d+.*train\.batch_tokens below 200"):
-        train_run(run, Quiet())
+        train_run(run, NoDisplay())
 
 
 def test_a_full_disk_under_the_log_is_one_sentence(
@@ -224,9 +226,9 @@ def test_a_full_disk_under_the_log_is_one_sentence(
     with pytest.raises(
         UserError, match=r"No space left on device \([\d,]+ bytes are free\).*checkpoint is 0000010"
     ):
-        train_run(run, Quiet())
+        train_run(run, NoDisplay())
     monkeypatch.undo()
-    assert train_run(run, Quiet()).update == 20
+    assert train_run(run, NoDisplay()).update == 20
 
 
 def test_tensorboard_gets_the_same_numbers(make_run: MakeRun) -> None:

@@ -13,7 +13,7 @@ from dragoman.data.packed import PackedPairs
 from dragoman.errors import UserError
 from dragoman.learning.cross_entropy import CrossEntropy, RDrop
 from dragoman.learning.loss import Loss, Objective
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.runs.config import RunConfig
@@ -47,7 +47,7 @@ def test_a_packed_batch_gives_the_loss_and_gradients_of_the_padded_one(
 ) -> None:
     torch.manual_seed(1)
     config = TransformerConfig(num_layers=2, model_dim=8, num_heads=2, ff_dim=12, dropout=0.0, **fields)  # type: ignore[arg-type]
-    model = build("transformer", config, Vocab(23, 23, shared=True)).double()
+    model = build_model("transformer", config, Vocab(23, 23, shared=True)).double()
     assert model.abilities.packs
     batch, parameters = collate(PAIRS), list(model.parameters())
     expected, found = objective(model, batch), objective(model, PackedPairs.of(batch, multiple))

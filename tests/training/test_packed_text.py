@@ -13,7 +13,7 @@ from dragoman.data.packed import NO_TEXT, PackedText
 from dragoman.learning import learning_of
 from dragoman.learning.base import captures
 from dragoman.learning.masked import MaskedLanguageModel
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.models import build_network
 from dragoman.models.base import Vocab
 from dragoman.models.bert import Bert, BertConfig
@@ -94,7 +94,7 @@ def config_of(text: Path, kind: str, **train: Any) -> RunConfig:
         "objective": {"name": "causal" if kind == "gpt" else "masked", "block": 24},
         "train": {"max_updates": 9, "batch_tokens": 200, "device": "cpu", **train},
     }
-    return resolve(plain)
+    return resolve_config(plain)
 
 
 def prepared_for(config: RunConfig, text: Path) -> Prepared:

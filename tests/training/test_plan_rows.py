@@ -7,7 +7,7 @@ from tests.autopilot.corpora import sounds
 
 from dragoman.runs.directory import Run
 from dragoman.training import plan as plan_module
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.plan import Plan, make_plan, open_or_create
 from dragoman.training.plan_rows import details
 from dragoman.training.report import read_reasons
@@ -21,7 +21,7 @@ def plan_of(tmp_path: Path, *overrides: str, minutes: float | None = 3.0) -> Pla
     table = tmp_path / "a.tsv"
     table.write_text("".join(f"{a}\t{b}\n" for a, b in sounds(120)), encoding="utf-8")
     return make_plan(
-        [str(table)], Quiet(), out=tmp_path / "run", overrides=[*CPU, *overrides], minutes=minutes
+        [str(table)], NoDisplay(), out=tmp_path / "run", overrides=[*CPU, *overrides], minutes=minutes
     )
 
 

@@ -15,7 +15,7 @@ from dragoman.data.fingerprint import CACHE
 from dragoman.data.formats import lines as lines_module
 from dragoman.errors import UserError
 from dragoman.training import plan as plan_module
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.plan import Plan, make_plan
 
 PAIRS = [(f"this is the sentence number {n}", f"dies ist der satz nummer {n}") for n in range(4000)]
@@ -37,7 +37,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Plan]
         files = [str(tmp_path / name) for name in ("a.en", "a.de")]
         for side, file in enumerate(files):
             Path(file).write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
-        return make_plan(files, Quiet(), out=tmp_path / "run", overrides={**SMALL, **overrides})
+        return make_plan(files, NoDisplay(), out=tmp_path / "run", overrides={**SMALL, **overrides})
 
     return make
 
@@ -91,7 +91,7 @@ def test_a_packed_corpus_is_read_twice(
     chance = random.Random(1)
     rows = (f"{chance.getrandbits(200)} {n}\t{chance.getrandbits(200)}\n" for n in range(16_000))
     file.write_bytes(gzip.compress("".join(rows).encode()))
-    make_plan([str(file)], Quiet(), out=tmp_path / "run", overrides=SMALL)
+    make_plan([str(file)], NoDisplay(), out=tmp_path / "run", overrides=SMALL)
     # Beginnings of it are looked at too, in pieces of up to 128 KiB.
     assert read["a.tsv.gz"] < 2.8 * file.stat().st_size
 

@@ -14,7 +14,7 @@ from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.training import loop
 from dragoman.training.batches import UpdateBatch
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.loop import learn
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
@@ -78,7 +78,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, make_config: MakeConfig, pre
     """A run with everything switched on that was never stopped."""
     options = ("train.ema=0.9", "train.accumulate=2", "train.average=2", "schedule.name=plateau")
     run = Run.create(tmp_path_factory.mktemp("whole") / "run", make_config(*options), prepared)
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     return run
 
 
@@ -86,7 +86,7 @@ def test_steps_relative_to_the_weights_go_on_too(make_run: MakeRun, monkeypatch:
     relative = ("optim.name=adamw", "optim.relative=true", "optim.rate=2e-2", "train.max_updates=8")
     killed = make_run(*relative, name="killed", train=False)
     train_until_killed(killed, 7, monkeypatch)
-    train_run(killed, Quiet())
+    train_run(killed, NoDisplay())
     same_files(make_run(*relative), killed, "0000008")
 
 
@@ -106,13 +106,13 @@ def test_stopping_by_a_signal_and_going_on_changes_nothing(
     stopped = Run.create(tmp_path / "stopped", whole.config, prepared)
     number = signal.SIGINT if stop_at % 2 else signal.SIGTERM
     monkeypatch.setattr(loop, "learn", raise_signal_at(stop_at, number))
-    outcome = train_run(stopped, Quiet())
+    outcome = train_run(stopped, NoDisplay())
     assert (outcome.update, outcome.exit_status) == (stop_at, 128 + number)
-    assert stopped.last == checkpoint.name_of(stop_at)
+    assert stopped.last == checkpoint.checkpoint_name(stop_at)
     assert "dragoman resume" in (stopped.directory / "log.txt").read_text()
     monkeypatch.undo()
     assert signal.getsignal(signal.SIGINT) is before
-    outcome = train_run(Run.open(stopped.directory), Quiet())
+    outcome = train_run(Run.open(stopped.directory), NoDisplay())
     assert outcome.exit_status == 0
     same_files(whole, stopped, "0000020")
     ema = [run.checkpoints / "0000020" / "ema.safetensors" for run in (whole, stopped)]
@@ -140,9 +140,9 @@ def test_stopping_under_scheduled_sampling_changes_nothing(
     whole = make_run(*options, name="whole")
     stopped = make_run(*options, name="stopped", train=False)
     monkeypatch.setattr(loop, "learn", raise_signal_at(7, signal.SIGTERM))
-    assert train_run(stopped, Quiet()).update == 7
+    assert train_run(stopped, NoDisplay()).update == 7
     monkeypatch.undo()
-    train_run(Run.open(stopped.directory), Quiet())
+    train_run(Run.open(stopped.directory), NoDisplay())
     same_files(whole, stopped, "0000020")
     taught = make_run(options[0], name="taught")
     assert taught.metrics[0]["loss"] != whole.metrics[0]["loss"]
@@ -155,10 +155,10 @@ def test_a_second_ctrl_c_leaves_at_once(
     run = make_run(train=False)
     monkeypatch.setattr(loop, "learn", raise_signal_at(7, signal.SIGINT, times=2))
     with pytest.raises(KeyboardInterrupt):
-        train_run(run, Quiet())
+        train_run(run, NoDisplay())
     assert run.last == "0000005"
     monkeypatch.undo()
-    assert train_run(run, Quiet()).update == 20
+    assert train_run(run, NoDisplay()).update == 20
 
 
 def test_a_damaged_checkpoint_costs_only_itself(make_run: MakeRun) -> None:
@@ -181,10 +181,10 @@ def test_the_metrics_are_cut_back_to_the_checkpoint(make_run: MakeRun) -> None:
     path = run.directory / "metrics.jsonl"
     before = path.read_bytes()
     path.write_bytes(before + b'{"kind": "train", "update": 99}\n{"half a li')
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     assert path.read_bytes() == before
     path.write_bytes(before[:-10])
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     assert "10 bytes are missing" in (run.directory / "log.txt").read_text()
 
 
@@ -197,9 +197,9 @@ def test_checkpoints_that_could_not_be_removed_are_removed_by_the_next_command(
     run = make_run(*options, name="cut short")
     assert len(checkpoint.names(run.checkpoints)) == 4
     monkeypatch.undo()
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     assert checkpoint.names(run.checkpoints) == checkpoint.names(whole.checkpoints)
     same_files(whole, run, "0000020")
     (run.checkpoints / "0000015").rename(run.checkpoints / ".0000015.01234567.unfinished")  # being removed
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     assert [path.name for path in run.checkpoints.iterdir()] == ["0000020"]

@@ -16,14 +16,14 @@ from dragoman.data.corpus import Prepared, prepare
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.kernels import int8
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.transformer import TransformerConfig
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import load, pick_device
 from dragoman.training.api import resume
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 from toy import PARTS_OF_A_RUN
 
@@ -34,7 +34,7 @@ MakeRun = Callable[..., Run]
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory, make_config: MakeConfig, prepared: Prepared) -> Run:
     run = Run.create(tmp_path_factory.mktemp("trained") / "run", make_config("train.ema=0.5"), prepared)
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     return run
 
 
@@ -185,7 +185,7 @@ def test_a_run_is_made_as_a_whole(tmp_path: Path, make_config: MakeConfig, prepa
 def test_only_one_process_trains_a_run(make_run: MakeRun) -> None:
     run = make_run(train=False)
     with run.locked(), pytest.raises(UserError, match="another process is training this run"):
-        train_run(Run.open(run.directory), Quiet())
+        train_run(Run.open(run.directory), NoDisplay())
 
 
 def test_another_corpus_is_refused(copy: Path, make_config: MakeConfig, cache: Path, tmp_path: Path) -> None:
@@ -291,14 +291,14 @@ def test_tied_weights_are_stored_once_and_stay_tied(tmp_path: Path, tie: bool, s
     config = TransformerConfig(num_layers=1, model_dim=8, num_heads=2, ff_dim=8, tie_embeddings=tie)
     vocab = Vocab(20, 20, shared)
     torch.manual_seed(1)
-    first = build("transformer", config, vocab)
+    first = build_model("transformer", config, vocab)
     torch.manual_seed(2)
-    second = build("transformer", config, vocab)
+    second = build_model("transformer", config, vocab)
     stored = model_tensors(first)
     matrices = [name for name, tensor in stored.items() if tensor.shape == (20, 8)]
     assert len(matrices) == (1 if tie and shared else 2 if tie else 3)
     path = checkpoint.save(tmp_path, "0000001", {"model": stored}, {})
-    load_into(second, checkpoint.load(path).read("model"), path)
+    load_into(second, checkpoint.load_checkpoint(path).read("model"), path)
     for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True):
         assert torch.equal(a, b)
     pointers = [model.state_dict(keep_vars=True) for model in (first, second)]
@@ -307,7 +307,7 @@ def test_tied_weights_are_stored_once_and_stay_tied(tmp_path: Path, tie: bool, s
 
 
 def test_weights_of_another_shape_are_refused() -> None:
-    model = build(
+    model = build_model(
         "transformer",
         TransformerConfig(num_layers=1, model_dim=8, num_heads=2, ff_dim=8),
         Vocab(20, 20, True),

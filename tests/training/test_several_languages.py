@@ -21,7 +21,7 @@ from dragoman.runs.directory import Run
 from dragoman.serve.app import Options
 from dragoman.serve.service import Served, Service
 from dragoman.studio.subjects import Subjects
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 from killing import assert_same_checkpoint, train_until_killed
 from languages import (
@@ -51,7 +51,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, plain: dict[str, Any], cache: Path) -> Run:
     made = languages_run(tmp_path_factory.mktemp("runs") / "run", plain, cache)
-    train_run(made, Quiet())
+    train_run(made, NoDisplay())
     return made
 
 
@@ -68,9 +68,9 @@ def test_killed_and_resumed_it_is_bit_identical(
 ) -> None:
     own = plain | ({"model": model} if model else {})
     whole, killed = (languages_run(tmp_path / name, own, cache) for name in ("whole", "killed"))
-    train_run(whole, Quiet())
+    train_run(whole, NoDisplay())
     train_until_killed(killed, 5, monkeypatch)
-    train_run(Run.open(killed.directory), Quiet())
+    train_run(Run.open(killed.directory), NoDisplay())
     assert_same_checkpoint(whole, killed, "0000006")
     assert (whole.directory / "metrics.jsonl").read_bytes() == (
         killed.directory / "metrics.jsonl"

@@ -18,8 +18,8 @@ from dragoman.runs.config import TrainConfig
 from dragoman.runs.directory import Run
 from dragoman.runs.objective import ObjectiveConfig
 from dragoman.training import loop as loop_module
-from dragoman.training.checkpoints import Keeper
-from dragoman.training.display import Quiet
+from dragoman.training.checkpoints import CheckpointPolicy
+from dragoman.training.display import NoDisplay
 from dragoman.training.draft import plain_config
 from dragoman.training.estimate import Costs, Estimate
 from dragoman.training.loop import Loop
@@ -56,11 +56,11 @@ def test_training_ends_with_whichever_limit_comes_first(
 @pytest.mark.parametrize(("keep", "expected"), [(1, ["b", "c"]), (2, ["b", "c"]), (3, ["a", "b", "c"])])
 def test_the_best_of_every_kept_checkpoint_is_kept(tmp_path: Path, keep: int, expected: list[str]) -> None:
     for number, best in enumerate("abc", 1):
-        folder = tmp_path / checkpoint.name_of(number)
+        folder = tmp_path / checkpoint.checkpoint_name(number)
         folder.mkdir()
         (folder / checkpoint.STATE).write_text(json.dumps({"progress": {"best": {"name": best}}}))
     keeper: Any = SimpleNamespace(root=tmp_path, config=SimpleNamespace(keep=keep))
-    assert Keeper._bests(keeper) == expected
+    assert CheckpointPolicy._bests(keeper) == expected
 
 
 def test_guesses_about_the_next_text_are_counted_over_all_batches() -> None:
@@ -144,7 +144,7 @@ def test_a_run_that_nothing_would_end_is_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(run, "config", config)
     monkeypatch.setattr(Run, "corpus", lambda _: without)
     with pytest.raises(UserError, match="nothing ends this run; set max_updates"):
-        train_run(run, Quiet())
+        train_run(run, NoDisplay())
 
 
 def test_a_run_begins_with_empty_sums() -> None:

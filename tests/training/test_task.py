@@ -13,11 +13,11 @@ from dragoman.checkpoint.model import find_checkpoint
 from dragoman.cli.main import app
 from dragoman.data.labelled.example import Example
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_predictor
 from dragoman.training.api import changed_config, resume, train
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
 from killing import train_until_killed
@@ -164,7 +164,7 @@ def test_killed_and_resumed_it_is_bit_identical(
     whole = train(folder / "tag.conll", out=tmp_path / "whole", overrides=overrides("tag"), quiet=True)
     killed = Run.create(tmp_path / "killed", whole.config, whole.corpus())
     train_until_killed(killed, 4, monkeypatch)
-    train_run(killed, Quiet())
+    train_run(killed, NoDisplay())
     assert killed.metrics == whole.metrics
     ours, theirs = (find_checkpoint(run.directory, "last") for run in (killed, whole))
     for part in ("model", "optim"):
@@ -200,7 +200,7 @@ def test_it_begins_with_a_pretrained_network_and_a_new_head(folder: Path, classi
             [str(file)],
             overrides=overrides(kind, start=str(classifier.directory), **{"task.pooling": "mean"}),
             valid=[],
-            display=Quiet(),
+            display=NoDisplay(),
         )
         training = Training(config, classifier.corpus(), torch.device("cpu"))
         before = training.model.head.out.weight.clone()
@@ -211,7 +211,7 @@ def test_it_begins_with_a_pretrained_network_and_a_new_head(folder: Path, classi
 def test_what_cannot_be_is_refused(folder: Path, classifier: Run, tmp_path: Path) -> None:
     def config(kind: str, file: str = "classify.tsv", **changes: Any):
         given = overrides(kind, **changes)
-        return make_config([str(folder / file)], overrides=given, valid=[], display=Quiet())
+        return make_config([str(folder / file)], overrides=given, valid=[], display=NoDisplay())
 
     with pytest.raises(
         UserError, match=r"train\.metric: the task classify has no pearson; choose one of accuracy"
@@ -234,10 +234,10 @@ def test_what_cannot_be_is_refused(folder: Path, classifier: Run, tmp_path: Path
             [str(folder / "classify.tsv")],
             overrides={**kept, "model.kind": "markov"},
             valid=[],
-            display=Quiet(),
+            display=NoDisplay(),
         )
     with pytest.raises(UserError, match=r"task\.labels: a list of labels is required"):
-        resolve({"data": {"train": [{"files": ["x.tsv"]}]}, "model": BERT, "task": {"kind": "tag"},
+        resolve_config({"data": {"train": [{"files": ["x.tsv"]}]}, "model": BERT, "task": {"kind": "tag"},
                  "optim": {"rate": 1.0}, "train": {"max_updates": 1, "metric": "f1"}})  # fmt: skip
     with pytest.raises(UserError, match=r"task\.max_length: a run that has begun cannot change it"):
         changed_config(classifier, ["task.max_length=30"])

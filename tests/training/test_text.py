@@ -16,13 +16,13 @@ from dragoman.config import to_dict
 from dragoman.data.corpus import Prepared, prepare
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.learning.validation import TextSize, text_size
 from dragoman.models.bert import Bert
 from dragoman.models.elmo import Elmo, spelling_table
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
 from killing import assert_same_checkpoint, train_until_killed
@@ -69,7 +69,7 @@ def prepared_for(config: RunConfig, cache: Path) -> Prepared:
 
 
 def test_text_is_kept_in_its_order_and_its_end_is_held_out(text: str, cache: Path) -> None:
-    prepared = prepared_for(resolve(plain(text)), cache)
+    prepared = prepared_for(resolve_config(plain(text)), cache)
     lines = [line for line in Path(text).read_text("utf-8").split("\n") if line]
     stores, tokenizer = (prepared.train, prepared.valid), prepared.tgt_tokenizer
     found = [tokenizer.decode(store.tgt(i).tolist()) for store in stores for i in range(len(store))]
@@ -82,7 +82,7 @@ def test_text_is_kept_in_its_order_and_its_end_is_held_out(text: str, cache: Pat
 def test_lines_that_come_twice_and_long_lines_stay(tmp_path: Path, cache: Path) -> None:
     path = tmp_path / "long.txt"
     path.write_text("a b\n" * 20 + "a b c d " * 500 + "\n" + "a b\n" * 20, "utf-8")
-    prepared = prepared_for(resolve(plain(str(path))), cache)
+    prepared = prepared_for(resolve_config(plain(str(path))), cache)
     assert len(prepared.train) + len(prepared.valid) == 41
     assert prepared.train.tgt_lengths.max() > 1000
     assert prepared.dropped == {}
@@ -98,12 +98,12 @@ def test_killed_and_resumed_it_is_bit_identical_and_does_what_it_can(
         "bidirectional": ELMO,
         "unilm": GPT | {"kind": "unilm"},
     }[name]
-    config = resolve(plain(text, objective={"name": name}) | {"model": model})
+    config = resolve_config(plain(text, objective={"name": name}) | {"model": model})
     prepared = prepared_for(config, cache)
     whole, killed = (Run.create(tmp_path / name, config, prepared) for name in ("whole", "killed"))
-    train_run(whole, Quiet())
+    train_run(whole, NoDisplay())
     train_until_killed(killed, 5, monkeypatch)
-    train_run(Run.open(killed.directory), Quiet())
+    train_run(Run.open(killed.directory), NoDisplay())
     assert_same_checkpoint(whole, killed, "0000006")
     valid = [record for record in whole.metrics if record["kind"] == "valid"]
     assert len(valid) == 2
@@ -120,14 +120,14 @@ def test_killed_and_resumed_it_is_bit_identical_and_does_what_it_can(
 def test_every_objective_has_a_loss_of_frequencies(name: str, text: str, cache: Path) -> None:
     """Less than that of knowing nothing, and more than none."""
     own = {"masked": GPT | {"kind": "bert"}, "unilm": GPT | {"kind": "unilm"}, "bidirectional": ELMO}
-    config = resolve(plain(text, objective={"name": name}) | {"model": own.get(name, GPT)})
+    config = resolve_config(plain(text, objective={"name": name}) | {"model": own.get(name, GPT)})
     prepared = prepared_for(config, cache)
     found = learning_of(config).validator(config, prepared, torch.device("cpu")).frequency_loss
     assert 0.5 < found < math.log(prepared.tgt_tokenizer.size)
 
 
 def test_rates_do_not_depend_on_the_pieces(text: str, cache: Path) -> None:
-    size = text_size(prepared_for(resolve(plain(text)), cache))
+    size = text_size(prepared_for(resolve_config(plain(text)), cache))
     lines = [line for line in Path(text).read_text("utf-8").split("\n") if line][-15:]
     assert size == TextSize(
         sum(len(line.split()) + 1 for line in lines), sum(len(line) + 1 for line in lines)
@@ -161,8 +161,8 @@ def test_an_encoder_and_a_decoder_learn_to_undo_noise(
 ) -> None:
     objective = {"name": name, "noise": {"steps": steps}}
     model = {"num_layers": 1, "model_dim": 16, "num_heads": 2, "ff_dim": 32}
-    config = resolve(plain(text, objective=objective, train={"max_updates": 2}) | {"model": model})
-    assert resolve(to_dict(config)) == config
+    config = resolve_config(plain(text, objective=objective, train={"max_updates": 2}) | {"model": model})
+    assert resolve_config(to_dict(config)) == config
     prepared = prepared_for(config, cache)
     examples = learning_of(config).examples(config, prepared)
     both, alone = examples.batch(np.array([0, 3]), 1), examples.batch(np.array([3]), 1)
@@ -172,7 +172,7 @@ def test_an_encoder_and_a_decoder_learn_to_undo_noise(
     hidden = "<mask>" if name == "denoise" else "<extra_id_0>"
     assert hidden in prepared.tgt_tokenizer.pieces(alone.src_ids[0].tolist())
     run = Run.create(tmp_path / "run", config, prepared)
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     assert [record["kind"] for record in run.metrics] == ["train", "train", "valid"]
 
 
@@ -186,9 +186,9 @@ def test_any_model_is_a_language_model(
 ) -> None:
     penalties = {"activation_penalty": 2, "temporal_penalty": 1} if model["kind"] == "ulmfit" else {}
     objective = {"name": name, **penalties}
-    config = resolve(plain(text, objective=objective, train={"max_updates": 2}) | {"model": model})
+    config = resolve_config(plain(text, objective=objective, train={"max_updates": 2}) | {"model": model})
     run = Run.create(tmp_path / "run", config, prepared_for(config, cache))
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     lines = list(run.generator(device="cpu").lines("ab", 2, max_tokens=4))
     assert lines[0].startswith("ab")
 
@@ -217,7 +217,7 @@ def _goes_on(run: Run) -> None:
 
 def test_files_on_the_command_line_are_text_where_the_objective_says_so(text: str) -> None:
     config = make_config(
-        [text], overrides=["objective.name=causal", "train.device=cpu"], valid=[text], display=Quiet()
+        [text], overrides=["objective.name=causal", "train.device=cpu"], valid=[text], display=NoDisplay()
     )
     assert [source.format for source in (*config.data.train, *config.data.valid)] == ["text", "text"]
     assert config.model["kind"] == "gpt"
@@ -262,11 +262,11 @@ def test_files_on_the_command_line_are_text_where_the_objective_says_so(text: st
 )
 def test_what_does_not_go_with_text_is_refused(text: str, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        resolve(plain(text, **changes))
+        resolve_config(plain(text, **changes))
 
 
 def test_penalties_are_refused_where_nothing_tells_dropout(text: str, cache: Path) -> None:
-    config = resolve(plain(text, objective={"activation_penalty": 1}))
+    config = resolve_config(plain(text, objective={"activation_penalty": 1}))
     with pytest.raises(UserError, match=r"objective.activation_penalty: penalties are for model.kind ulmfit"):
         Training(config, prepared_for(config, cache), torch.device("cpu"))
 
@@ -276,6 +276,6 @@ def test_pairs_do_not_go_with_an_objective_for_text() -> None:
     with pytest.raises(
         UserError, match=r"objective.name: causal learns from text; set data.train\[\].format"
     ):
-        resolve({**plain("text.txt"), "data": data})
+        resolve_config({**plain("text.txt"), "data": data})
     with pytest.raises(UserError, match=r"model\.kind: a model that counts learns from pairs"):
-        resolve({**plain("text.txt"), "model": {"kind": "markov"}})
+        resolve_config({**plain("text.txt"), "model": {"kind": "markov"}})

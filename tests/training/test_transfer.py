@@ -12,7 +12,7 @@ from dragoman.data.corpus import Prepared
 from dragoman.errors import UserError
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.optim import set_rate
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
@@ -26,7 +26,9 @@ LORA = ("transfer.lora.rank=2", "transfer.lora.targets=[query_key_value, query]"
 
 
 def weights(run: Run, update: int) -> dict[str, torch.Tensor]:
-    return dict(checkpoint.load(run.checkpoints / checkpoint.name_of(update)).read("model"))
+    return dict(
+        checkpoint.load_checkpoint(run.checkpoints / checkpoint.checkpoint_name(update)).read("model")
+    )
 
 
 def changed(run: Run, first: int, last: int) -> set[str]:
@@ -82,7 +84,7 @@ def test_gradual_unfreezing_and_resuming_with_all_of_it(make_run: MakeRun) -> No
     assert changed(run, 4, 6) == {name for names in stages[-3:] for name in names}
     other = make_run(*options, name="resumed", train=False)
     shutil.copytree(run.checkpoints / "0000002", other.checkpoints / "0000002")
-    train_run(other, Quiet())
+    train_run(other, NoDisplay())
     for file in ("model.safetensors", "optim.safetensors", "ema.safetensors"):
         left, right = (each.checkpoints / "0000006" / file for each in (run, other))
         assert left.read_bytes() == right.read_bytes(), file
@@ -109,7 +111,7 @@ def test_pairs_learn_alone_are_resumed_and_folded_for_use(make_run: MakeRun) -> 
     torch.testing.assert_close(weights(more, 1)[f"{name}.weight"], begun[f"{name}.weight"])
     other = make_run(*SHORT, *LORA, name="resumed", train=False)
     shutil.copytree(run.checkpoints / "0000002", other.checkpoints / "0000002")
-    train_run(other, Quiet())
+    train_run(other, NoDisplay())
     for file in ("model.safetensors", "optim.safetensors"):
         left, right = (each.checkpoints / "0000004" / file for each in (run, other))
         assert left.read_bytes() == right.read_bytes(), file

@@ -15,7 +15,7 @@ from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.training import loop
 from dragoman.training.batches import Batches, MicroBatch, UpdateBatch
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.loop import learn
 from dragoman.training.session import train_run
 from dragoman.training.state import Training
@@ -164,11 +164,11 @@ def test_updates_that_are_not_finite_are_skipped_and_counted(
 ) -> None:
     run = make_run(train=False)
     monkeypatch.setattr(loop, "learn", poisoned({3, 8, 9, 20}, value))
-    train_run(run, Quiet())
+    train_run(run, NoDisplay())
     train = [r for r in run.metrics if r["kind"] == "train"]
     assert [r["skipped"] for r in train] == [1, 2, 3, 3, 4]
     assert all(math.isfinite(r["loss"]) for r in train)
-    found = checkpoint.load(run.checkpoints / "0000020")
+    found = checkpoint.load_checkpoint(run.checkpoints / "0000020")
     assert found.state["progress"]["skipped"] == 4
     for part in found.parts:
         assert all(bool(torch.isfinite(t.float()).all()) for t in found.read(part).values())
@@ -195,12 +195,12 @@ def test_too_many_in_a_row_stop_the_run_with_the_last_good_checkpoint(
     run = make_run("train.max_bad_updates=4", train=False)
     monkeypatch.setattr(loop, "learn", poisoned({2, 3, 4, *range(7, 21)}, float("nan")))
     with pytest.raises(UserError, match=r"update 10: .* 4 times in a row.* last checkpoint is 0000008"):
-        train_run(run, Quiet())
+        train_run(run, NoDisplay())
     for name in checkpoint.names(run.checkpoints):
-        for tensor in checkpoint.load(run.checkpoints / name).read("model").values():
+        for tensor in checkpoint.load_checkpoint(run.checkpoints / name).read("model").values():
             assert bool(torch.isfinite(tensor).all())
     monkeypatch.undo()
-    assert train_run(run, Quiet()).update == 20
+    assert train_run(run, NoDisplay()).update == 20
 
 
 def test_weights_that_are_not_finite_are_never_saved(
@@ -216,7 +216,7 @@ def test_weights_that_are_not_finite_are_never_saved(
 
     monkeypatch.setattr(loop, "learn", ruin)
     with pytest.raises(UserError, match="NaN or infinite"):
-        train_run(run, Quiet())
+        train_run(run, NoDisplay())
     assert run.last == "0000005"
     assert (run.directory / "best.json").exists() is False
 

@@ -30,7 +30,7 @@ from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_predictor, open_vector_predictor
 from dragoman.training.api import train
-from dragoman.training.display import Quiet
+from dragoman.training.display import NoDisplay
 from dragoman.training.session import train_run
 from killing import assert_same_checkpoint, train_until_killed
 
@@ -93,7 +93,7 @@ def test_killed_and_resumed_it_is_bit_identical(
     whole = trained(folder, kind)
     killed = Run.create(tmp_path / "killed", whole.config, whole.corpus())
     train_until_killed(killed, 3, monkeypatch)
-    train_run(killed, Quiet())
+    train_run(killed, NoDisplay())
     assert killed.metrics == whole.metrics
     assert_same_checkpoint(whole, killed, "0000004")
 
@@ -255,7 +255,7 @@ def test_a_distribution_is_learnt_and_its_quantiles_are_said(folder: Path) -> No
 def test_images_bring_their_stem_and_small_ones_are_moved_and_turned(folder: Path) -> None:
     def settled(*more: tuple[str, Any], kind: str = "image") -> RunConfig:
         given = {"task.kind": kind, **dict(more)}
-        return make_config([folder / FILES[kind]], overrides=given, valid=(), display=Quiet())
+        return make_config([folder / FILES[kind]], overrides=given, valid=(), display=NoDisplay())
 
     plain = settled()
     assert plain.task is not None and plain.task.image is not None

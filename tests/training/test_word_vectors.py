@@ -11,7 +11,7 @@ from dragoman.data.labelled.example import Example
 from dragoman.errors import UserError
 from dragoman.runs.opening import open_predictor
 from dragoman.training.api import train
-from dragoman.training.word_vectors import read_vectors, words_of
+from dragoman.training.word_vectors import read_vectors, whole_words
 
 WORDS = ["good", "bad", "film", "the", "was", "Story"]
 OVERRIDES = {
@@ -44,7 +44,7 @@ def test_embeddings_begin_with_the_vectors_of_their_words(folder: Path) -> None:
     weights = dict(loaded.model.named_parameters())["network.encoder.embedding.weight"]
     expected = read_vectors(folder / "a.vec", {word.lower() for word in WORDS}, 8)
     assert len(expected) == len(WORDS) and expected["good"].tolist() != [1.0] * 8
-    found = {word: piece for piece, word in words_of(loaded.tgt_tokenizer).items()}
+    found = {word: piece for piece, word in whole_words(loaded.tgt_tokenizer).items()}
     for word in WORDS:
         torch.testing.assert_close(
             weights[found[word]], torch.from_numpy(expected[word.lower()]), atol=1e-6, rtol=0

@@ -11,7 +11,7 @@ from dragoman.autopilot.kinds import is_summary
 from dragoman.autopilot.profile import Profile, SampledPair, quantile
 from dragoman.autopilot.tokens import TokenCounts, count_tokens, fewest_tokens, looks_of
 from dragoman.data.config import CleanConfig
-from dragoman.data.drop_reasons import SHORT
+from dragoman.data.drop_reasons import SHORT_FOR_RATIO
 from dragoman.decode.search.config import SearchConfig
 
 MOST = 0.01
@@ -103,7 +103,7 @@ def max_ratio(counts: TokenCounts, fewest: TokenCounts) -> Choice[float]:
     ratios = sorted(
         max(src / max(1, few_tgt), tgt / max(1, few_src))
         for src, tgt, few_src, few_tgt in sides
-        if max(src, tgt) * 1.25 > SHORT
+        if max(src, tgt) * 1.25 > SHORT_FOR_RATIO
     )
     uneven = _share(ratios, _USUAL.max_ratio / 1.25) * len(ratios) / max(1, len(counts.src))
     if uneven <= _SAFE:

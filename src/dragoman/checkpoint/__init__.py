@@ -51,7 +51,7 @@ from dragoman.files import (
 )
 from dragoman.plain import read_json
 
-MANIFEST = "manifest.json"
+CHECKPOINT_MANIFEST = "manifest.json"
 STATE = "state.json"
 _SUFFIX = ".safetensors"
 _LARGEST_STATE, _MOST_STATE_VALUES = 64 << 20, 1_000_000
@@ -107,7 +107,7 @@ def save(
             written = {
                 file: write_new(directory / file, content.chunks) for file, content in contents.items()
             }
-            write_new(directory / MANIFEST, (serialise(written),))
+            write_new(directory / CHECKPOINT_MANIFEST, (serialise(written),))
     except OSError as error:
         if is_disk_full(error):
             raise disk_full(root, needed) from None
@@ -140,9 +140,9 @@ def refuse_non_finite(tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
                 )
 
 
-def verify(path: Path) -> dict[str, Written]:
+def verify_checkpoint(path: Path) -> dict[str, Written]:
     """Check size and hash of every file; the error names the one that is damaged."""
-    files = _read_manifest(path / MANIFEST)
+    files = _read_manifest(path / CHECKPOINT_MANIFEST)
     for name, expected in files.items():
         file = path / name
         try:
@@ -177,10 +177,10 @@ def _read_manifest(path: Path) -> dict[str, Written]:
     return files
 
 
-def load(path: Path) -> Checkpoint:
+def load_checkpoint(path: Path) -> Checkpoint:
     """Verify every file and read the state."""
     remove_unfinished(path)  # a process that died while it replaced this checkpoint
-    files = verify(path)
+    files = verify_checkpoint(path)
     parts = tuple(file.removesuffix(_SUFFIX) for file in files if file.endswith(_SUFFIX))
     return Checkpoint(path, parts, read_state(path))
 
@@ -205,7 +205,7 @@ def names(root: Path) -> list[str]:
     return sorted((entry.name for entry in root.iterdir() if re.fullmatch(r"\d+", entry.name)), key=int)
 
 
-def name_of(update: int) -> str:
+def checkpoint_name(update: int) -> str:
     return f"{update:07d}"
 
 
@@ -216,7 +216,7 @@ def newest(root: Path, warn: Callable[[str], None] | None = None) -> Checkpoint:
     damaged = []
     for name in reversed(names(root)):
         try:
-            found = load(root / name)
+            found = load_checkpoint(root / name)
         except Damaged as error:
             if name not in names(root):  # running training has removed it: there are newer ones now
                 return newest(root, warn)
@@ -254,14 +254,14 @@ def prune(root: Path, keep: int, protect: Collection[str]) -> None:
             discard(root / name)
 
 
-def average(paths: Sequence[Path], part: str = "model") -> Tensors:
+def average_checkpoints(paths: Sequence[Path], part: str = "model") -> Tensors:
     """The average of the weights of several checkpoints, computed in float64."""
     if not paths:
         raise UserError("average: no checkpoint was named")
     total: Tensors = {}
-    first = load(paths[0]).read(part)
+    first = load_checkpoint(paths[0]).read(part)
     for path in paths:
-        tensors = load(path).read(part)
+        tensors = load_checkpoint(path).read(part)
         refuse_other_names(path, tensors, first)
         for name, tensor in tensors.items():
             wide = tensor.double() if tensor.is_floating_point() else tensor
@@ -289,7 +289,7 @@ def refuse_lost_best(file: Path, last: Checkpoint) -> None:
     told = {(told_best(last.state) or {}).get("name")}
     for mean in (path for path in root.iterdir() if not path.name.isdecimal() and path.is_dir()):
         with suppress(UserError):
-            if (told_best(load(mean).state) or {}).get("name") == mean.name:
+            if (told_best(load_checkpoint(mean).state) or {}).get("name") == mean.name:
                 told.add(mean.name)
     for name in told - {None, last.name}:
         if _is_whole(root / Path(str(name)).name):
@@ -301,7 +301,7 @@ def refuse_lost_best(file: Path, last: Checkpoint) -> None:
 
 def _is_whole(path: Path) -> bool:
     try:
-        verify(path)
+        verify_checkpoint(path)
     except UserError:
         return False
     return True

@@ -29,7 +29,7 @@ from dragoman.errors import UserError, shown
 from dragoman.files import Written, final_name, hash_file, open_regular, read_regular
 from dragoman.plain import parse_json
 
-FORMAT = 1
+MANIFEST_FORMAT = 1
 _LARGEST_FILE = 4 << 20
 _DEEPEST = 4
 
@@ -46,7 +46,7 @@ def serialise(files: Mapping[str, Written]) -> bytes:
     """The bytes of the list; equal lists give equal bytes."""
     listed = {name: {"size": entry.size, "sha256": entry.sha256} for name, entry in sorted(files.items())}
     seal = sha256(json.dumps(listed).encode()).hexdigest()
-    return json.dumps({"format": FORMAT, "files": listed, "seal": seal}, indent=1).encode()
+    return json.dumps({"format": MANIFEST_FORMAT, "files": listed, "seal": seal}, indent=1).encode()
 
 
 def read_listing(path: Path) -> dict[str, Written]:
@@ -59,8 +59,10 @@ def read_listing(path: Path) -> dict[str, Written]:
         written_by = data["format"]
     except (UserError, KeyError, TypeError, AttributeError):
         raise damaged from None
-    if type(written_by) is int and written_by > FORMAT and b'"seal"' in raw:
-        raise UserError(f"{path}: written in format {written_by}; this version of dragoman reads {FORMAT}")
+    if type(written_by) is int and written_by > MANIFEST_FORMAT and b'"seal"' in raw:
+        raise UserError(
+            f"{path}: written in format {written_by}; this version of dragoman reads {MANIFEST_FORMAT}"
+        )
     if raw != serialise(files) or not all(_is_sound(name, entry) for name, entry in files.items()):
         raise damaged
     return files

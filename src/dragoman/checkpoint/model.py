@@ -81,7 +81,7 @@ def load_into(model: nn.Module, tensors: Mapping[str, Tensor], source: object) -
             raise UserError(f"{source}: '{name}' is not a table of counts: its rows contradict each other")
 
 
-def describe(
+def model_description(
     kind: str, config: object, vocab: Vocab, src: Tokenizer, tgt: Tokenizer, head: HeadConfig | None = None
 ) -> dict[str, Any]:
     """The description of a model in a checkpoint: enough to rebuild it, and to refuse another tokenizer."""
@@ -243,7 +243,7 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
         raise UserError(f"{run}: there is no trained model here (a run directory holds '{CHECKPOINTS}')")
     best = read_best(run) if which == "best" else None
     if best is not None:
-        best_checkpoint = checkpoint.load(root / Path(best["name"]).name)
+        best_checkpoint = checkpoint.load_checkpoint(root / Path(best["name"]).name)
         _refuse_other_best(run, best, best_checkpoint)
         return best_checkpoint
     if which in ("best", "last"):  # not validated yet: use the last one
@@ -256,7 +256,7 @@ def find_checkpoint(run: Path, which: str = "best") -> checkpoint.Checkpoint:
     if Path(which).name != which or not (root / which).is_dir():
         known = ", ".join(checkpoint.names(root)) or "none"
         raise UserError(f"{run}: there is no checkpoint '{which}'; there are {known}")
-    return checkpoint.load(root / which)
+    return checkpoint.load_checkpoint(root / which)
 
 
 def _refuse_other_best(run: Path, best: Mapping[str, Any], found: checkpoint.Checkpoint) -> None:

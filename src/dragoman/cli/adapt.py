@@ -49,7 +49,7 @@ def adapt(
     from dragoman.files import beside, explained, move
     from dragoman.runs.directory import Run
     from dragoman.runs.opening import open_translator
-    from dragoman.training.adapt import compare, make_parts, read_memory, recipe, write_parts
+    from dragoman.training.adapt import adapt_config, compare_runs, make_parts, read_memory, write_parts
     from dragoman.training.api import plan_and_train
     from dragoman.training.draft import split_arguments
 
@@ -69,7 +69,7 @@ def adapt(
         typer.echo(f"rehearse {len(parts.rehearsed):,} pairs of the run")
         typer.echo(f"held out {held}")
     made = plan_and_train(
-        [recipe(opened, parts, corpus, share, updates)],
+        [adapt_config(opened, parts, corpus, share, updates)],
         out=trial,
         overrides=overrides,
         valid=[],
@@ -78,7 +78,7 @@ def adapt(
     if made is None or (made.outcome is not None and made.outcome.exit_status):
         raise typer.Exit(1 if made is None or made.outcome is None else made.outcome.exit_status)
     old, new = (open_translator([one], "best", device) for one in (opened, Run.open(trial)))
-    verdict = compare(old, new, parts, tolerance)
+    verdict = compare_runs(old, new, parts, tolerance)
     _print(verdict)
     if verdict.reason is not None:
         typer.echo(f"not better: {verdict.reason}")

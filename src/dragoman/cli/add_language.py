@@ -59,7 +59,7 @@ def add_language(
     from dragoman.runs.directory import Run
     from dragoman.training.add_language import (
         compare_directions,
-        gather,
+        gather_pairs,
         language_recipe,
         write_corpora,
     )
@@ -73,7 +73,7 @@ def add_language(
             "add-language: give corpora after the run, such as a directory with train.en and train.cs"
         )
     opened = Run.open(run)
-    parts = gather(opened, files, directions, hold_out)
+    parts = gather_pairs(opened, files, directions, hold_out)
     codes = dict.fromkeys(code for pair in parts.learnt for code in pair)
     new = [code for code in codes if not any(code in pair for pair in parts.rehearsed)]
     target = out or beside(opened.directory, "".join(f"-{code}" for code in new or ["more"]))

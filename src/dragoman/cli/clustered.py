@@ -125,9 +125,9 @@ class Computing:
     """What a worker does that is sent steps of `data/alignment/expectation.py` with their questions."""
 
     def open(self) -> Callable[[Sequence[Any]], list[Any]]:
-        from dragoman.data.alignment.expectation import STEPS
+        from dragoman.data.alignment.expectation import E_STEPS
 
-        return lambda items: [STEPS[name](question) for name, question in items]
+        return lambda items: [E_STEPS[name](question) for name, question in items]
 
 
 @contextmanager

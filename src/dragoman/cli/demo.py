@@ -74,11 +74,11 @@ def demo(
 def refuse_other_run(out: Path, config: Mapping[str, Any]) -> None:
     """Before anything is written: the pairs beside a run are the ones it was trained and tested on."""
     from dragoman.errors import UserError
-    from dragoman.learning.resolve import resolve
-    from dragoman.runs.config import differences
+    from dragoman.learning.resolve import resolve_config
+    from dragoman.runs.config import config_differences
     from dragoman.runs.directory import Run
 
-    if Run.exists(out) and differences(Run.open(out).config, resolve(config)):
+    if Run.exists(out) and config_differences(Run.open(out).config, resolve_config(config)):
         raise UserError(f"{out}: there is a run with another seed or length; choose another place with --out")
 
 

@@ -106,7 +106,7 @@ def explain(
     from dragoman.cli.translators import with_changes
     from dragoman.data.labelled.config import VECTORS
     from dragoman.decode.search.config import BeamSearch
-    from dragoman.probe.explain import draw, explain_sentence, with_readable_fonts
+    from dragoman.probe.explain import draw_figure, explain_sentence, with_readable_fonts
     from dragoman.runs.directory import Run
 
     opened = Run.open(run)
@@ -144,7 +144,7 @@ def explain(
     if out is not None:
         model = None if translator is None else translator.model
         with with_readable_fonts() as missing:
-            picture = draw(figure.value, ending, explained, model, opened.metrics, words)
+            picture = draw_figure(figure.value, ending, explained, model, opened.metrics, words)
         if missing:
             signs = "".join(sorted(missing))
             typer.echo(f"warning: no font here has {signs}; an SVG keeps them as text", err=True)
@@ -218,9 +218,9 @@ def _explain_text(
 ) -> None:
     """Explain a sentence with a run that does not translate."""
     from dragoman.cli.explain_text import explained_writing, picture, read, writes
-    from dragoman.probe.explain import draw, with_readable_fonts
+    from dragoman.probe.explain import draw_figure, with_readable_fonts
     from dragoman.probe.page import make_reading_page
-    from dragoman.probe.reading import table
+    from dragoman.probe.reading import reading_table
 
     if writes(run):
         explained = explained_writing(run, wanted.text, checkpoint, device)
@@ -231,11 +231,11 @@ def _explain_text(
         if out is not None:
             with with_readable_fonts():
                 model = explained.translator.model
-                drawn = draw(wanted.figure, wanted.ending, explained, model, run.metrics, wanted.words)
+                drawn = draw_figure(wanted.figure, wanted.ending, explained, model, run.metrics, wanted.words)
             _write(out, drawn)
         return
     found, tokenizer = read(run, wanted.text, checkpoint, device)
-    for line in table(found, tokenizer):
+    for line in reading_table(found, tokenizer):
         typer.echo(line)
     if html is not None:
         about = f"{run.directory.name}: {len(found.seen.src)} pieces with marks"

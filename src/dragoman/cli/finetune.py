@@ -41,7 +41,7 @@ def finetune(
 
     What is not given is chosen from the data. Ctrl-C saves and stops; `dragoman resume RUN` continues.
     """
-    from dragoman.learning.task import METRICS
+    from dragoman.learning.task import METRICS_OF_TASK
     from dragoman.runs.directory import Run
     from dragoman.training.api import plan_and_train
     from dragoman.training.draft import split_arguments
@@ -60,7 +60,7 @@ def finetune(
     if not files:
         raise UserError("nothing to learn from: give files of labelled examples")
     if not any(o.startswith("task.kind=") for o in overrides) and not files[0].endswith((".yaml", ".yml")):
-        raise UserError(f"--task: expected one of {', '.join(METRICS)}; name it")
+        raise UserError(f"--task: expected one of {', '.join(METRICS_OF_TASK)}; name it")
     run = plan_and_train(files, out=out, overrides=overrides, valid=valid or [], quiet=quiet, dry_run=dry_run)
     if run is not None and run.outcome is not None and run.outcome.exit_status:
         raise typer.Exit(run.outcome.exit_status)

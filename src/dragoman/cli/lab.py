@@ -110,14 +110,14 @@ def progress_of(label: str, seed: int, number: int, count: int) -> "Display":
 
     from rich.progress import BarColumn, Progress, TextColumn
 
-    from dragoman.training.display import Quiet
+    from dragoman.training.display import NoDisplay
 
     text = f"  run {number} of {count}: {label}, seed {seed}"
     if not sys.stdout.isatty():
         typer.echo(text)
-        return Quiet()
+        return NoDisplay()
 
-    class Line(Quiet):
+    class Line(NoDisplay):
         def __init__(self) -> None:
             self.bar = Progress(TextColumn(text, markup=False), BarColumn(bar_width=24), transient=True)
             self.task = self.bar.add_task("", total=None)

@@ -20,7 +20,7 @@ def corpus_progress(total: int) -> Iterator[Callable[[int, int], None]]:
     import sys
 
     from dragoman.cli.progress import progress_bar
-    from dragoman.runs.corpus_job import CHUNK
+    from dragoman.runs.corpus_job import LINES_AT_ONCE
     from dragoman.training.display import duration
 
     began = said = time.monotonic()
@@ -44,7 +44,7 @@ def corpus_progress(total: int) -> Iterator[Callable[[int, int], None]]:
         try:
             yield report
         except KeyboardInterrupt:
-            lost = f"at most {CHUNK:,} lines before that"
+            lost = f"at most {LINES_AT_ONCE:,} lines before that"
             typer.echo(f"stopped at line {done:,} of {total:,}; the same command goes on {lost}", err=True)
             raise
 

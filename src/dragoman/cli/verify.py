@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from dragoman.training.verify import VerifyReport
 
 
-def verify(
+def verify_path(
     path: Annotated[
         Path,
         typer.Argument(
@@ -26,7 +26,7 @@ def verify(
     It says what is damaged and what can be rebuilt. Exit status 0: all is intact; 1: something is not.
     """
     from dragoman.training.verify import remove_leftovers
-    from dragoman.training.verify import verify as check
+    from dragoman.training.verify import verify_path as check
 
     found = check(path)
     reports = found.everything()

@@ -21,7 +21,7 @@ import numpy as np
 
 from dragoman.config import to_dict
 from dragoman.data.config import CleanConfig, DataConfig, ShardConfig, SourceConfig
-from dragoman.data.drop_reasons import KEPT, REASONS
+from dragoman.data.drop_reasons import KEPT_CODE, REASONS
 from dragoman.data.encode import Encoders, Sink, encode_corpus
 from dragoman.data.fingerprint import (
     Stamp,
@@ -33,7 +33,7 @@ from dragoman.data.fingerprint import (
 )
 from dragoman.data.formats import read_pairs
 from dragoman.data.mark_suspects import mark_suspects
-from dragoman.data.prepared import FORMAT_VERSION, TOKENIZERS, Prepared, PreparedMeta, overlap
+from dragoman.data.prepared import STORE_VERSION, TOKENIZER_FILES, Prepared, PreparedMeta, overlap
 from dragoman.data.sampler import CorpusRange
 from dragoman.data.scan import (
     Scan,
@@ -205,7 +205,7 @@ class _Preparation:
                 f"data.context: the vocabulary that is begun with has no piece {SEPARATOR}; begin with a run "
                 "that was trained with a context, or without start"
             )
-        names = (JOINT_TOKENIZER,) if len(tokenizers) == 1 else TOKENIZERS
+        names = (JOINT_TOKENIZER,) if len(tokenizers) == 1 else TOKENIZER_FILES
         files = [self.result / name for name in names]
         for file, tokenizer in zip(files, tokenizers, strict=True):
             tokenizer.save(file)
@@ -219,7 +219,7 @@ class _Preparation:
             write_sorted_set(hashes, scanned.codes, seen, self.scratch)
         names_of_tokenizers = tuple(tokenizer.sha256 for tokenizer in tokenizers)
         return PreparedMeta(
-            FORMAT_VERSION,
+            STORE_VERSION,
             fingerprint,
             train,
             valid,
@@ -266,7 +266,7 @@ class _Preparation:
                 scanned.codes[done : done + len(final)] = final
                 done += len(final)
                 self.report("encode", done, scanned.pairs)
-        if sink.totals[KEPT] == 0:
+        if sink.totals[KEPT_CODE] == 0:
             raise UserError(f"train: {_nothing_left(sink.totals)}")
         names = [source.files[0] for source in data.train]
         train_meta = train.finish(names, [source.weight for source in data.train])
@@ -286,7 +286,7 @@ class _Preparation:
             coded = ((text_code(*sides(pair, data), lenient), pair) for pair in read)
             for _ in encode_corpus(number, coded, encoders, sink):
                 self.report("encode valid", int(sink.totals.sum()), None)
-        if sink.totals[KEPT] == 0:
+        if sink.totals[KEPT_CODE] == 0:
             raise UserError(f"valid: {_nothing_left(sink.totals)}")
         meta = valid.finish([source.files[0] for source in data.valid], [1.0] * len(data.valid))
         return meta, _by_reason(sink.totals)

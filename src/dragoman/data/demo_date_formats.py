@@ -51,7 +51,7 @@ EXTRA_PATTERNS: dict[str, tuple[str, ...]] = {
 DateField = tuple[str, int, str]
 """A letter of a CLDR pattern, its repeat count, and the literal text if the field is text."""
 
-VARIANTS: dict[str, Callable[[str], str]] = {
+SPELLINGS: dict[str, Callable[[str], str]] = {
     "plain": lambda text: text,
     "lower case": str.lower,
     "capital": lambda text: text[:1].upper() + text[1:],
@@ -88,7 +88,7 @@ class Way:
 
     def write(self, day: date) -> str:
         values = (0, day.day, day.month, day.weekday(), day.year)
-        return VARIANTS[self.variant]("".join([words[values[slot]] for slot, words in self.parts]))
+        return SPELLINGS[self.variant]("".join([words[values[slot]] for slot, words in self.parts]))
 
 
 @cache
@@ -105,7 +105,7 @@ def ways_of(locale: str) -> tuple[Way, ...]:
     for pattern, fields in _patterns(locale).items():
         parts = tuple((0, {0: text}) if text else tables[letter, count] for letter, count, text in fields)
         days = tables["o", 1][1] if "o" in _order(fields) else range(1, 32)
-        for variant in VARIANTS:
+        for variant in SPELLINGS:
             if "stops" in variant and _numeric_month(fields):
                 continue  # without full stops the numbers would run together
             way = Way(locale, pattern, variant, parts, _vocabulary(fields), days)

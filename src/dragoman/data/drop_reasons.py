@@ -7,14 +7,14 @@ from dragoman.data.config import SUSPECTS, CleanConfig
 
 REASONS = ("empty", "copy", "duplicate", "too_long", "ratio", *SUSPECTS)
 """Names of the reasons. Files store their codes, so new reasons go to the end."""
-ASKED = (*REASONS[:3], *SUSPECTS, *REASONS[3:5])
+CHECK_ORDER = (*REASONS[:3], *SUSPECTS, *REASONS[3:5])
 """The reasons in the order in which they are checked."""
-KEPT = 0
+KEPT_CODE = 0
 EMPTY, COPY, DUPLICATE, TOO_LONG, RATIO = range(1, 6)
 HELD_OUT = 255
 """The pair is not dropped but moved to the validation set."""
 
-SHORT = 12
+SHORT_FOR_RATIO = 12
 """Token count up to which the length ratio is ignored: a single word may be a dozen pieces."""
 
 
@@ -39,5 +39,5 @@ def length_codes(src_lengths: np.ndarray, tgt_lengths: np.ndarray, clean: CleanC
     """KEPT, TOO_LONG or RATIO for each pair of lengths."""
     longer = np.maximum(src_lengths, tgt_lengths)
     shorter = np.maximum(1, np.minimum(src_lengths, tgt_lengths))
-    odd = (longer > SHORT) & (longer > clean.max_ratio * shorter)
-    return np.where(longer > clean.max_length, TOO_LONG, np.where(odd, RATIO, KEPT)).astype(np.uint8)
+    odd = (longer > SHORT_FOR_RATIO) & (longer > clean.max_ratio * shorter)
+    return np.where(longer > clean.max_length, TOO_LONG, np.where(odd, RATIO, KEPT_CODE)).astype(np.uint8)

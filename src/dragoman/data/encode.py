@@ -13,7 +13,7 @@ import numpy as np
 
 from dragoman.data.boundaries import ends_document
 from dragoman.data.config import CleanConfig
-from dragoman.data.drop_reasons import HELD_OUT, KEPT, TOO_LONG, length_codes
+from dragoman.data.drop_reasons import HELD_OUT, KEPT_CODE, TOO_LONG, length_codes
 from dragoman.data.formats import Pair
 from dragoman.data.store_writer import StoreWriter
 from dragoman.data.verified_files import HashedWriter
@@ -66,7 +66,7 @@ class Encoders:
 
     def encode(self, pairs: Sequence[Pair], codes: Sequence[int]) -> tuple[EncodedSide, EncodedSide]:
         """Ids of the pairs that are kept. The other rows are empty."""
-        wanted = [code in (KEPT, HELD_OUT) for code in codes]
+        wanted = [code in (KEPT_CODE, HELD_OUT) for code in codes]
         src = [pair.src if use else "" for pair, use in zip(pairs, wanted, strict=True)]
         tgt = [pair.tgt if use else "" for pair, use in zip(pairs, wanted, strict=True)]
         src_side, tgt_side = self._sides(src, tgt)
@@ -143,12 +143,12 @@ class Sink:
     ) -> np.ndarray:
         """Write a chunk. Returns the final codes of its pairs, after the length checks."""
         by_length = length_codes(src[1], tgt[1], self._clean)
-        wanted = (codes == KEPT) | (codes == HELD_OUT)
-        codes = np.where(wanted & (by_length != KEPT), by_length, codes)
-        self._kept.append(src, tgt, lines, codes == KEPT, links, documents)
+        wanted = (codes == KEPT_CODE) | (codes == HELD_OUT)
+        codes = np.where(wanted & (by_length != KEPT_CODE), by_length, codes)
+        self._kept.append(src, tgt, lines, codes == KEPT_CODE, links, documents)
         if self._held_out is not None:
             self._held_out.append(src, tgt, lines, codes == HELD_OUT, links, documents)
-        out = np.flatnonzero((codes != KEPT) & (codes != HELD_OUT))
+        out = np.flatnonzero((codes != KEPT_CODE) & (codes != HELD_OUT))
         rows = np.stack([np.full(len(out), corpus), lines[out], codes[out]], axis=1)
         self._dropped.write(rows.astype(np.int64))
         self.totals += np.bincount(codes, minlength=256)
@@ -211,7 +211,7 @@ def _chunks(pairs: Iterable[tuple[int, Pair]], encoders: Encoders) -> Iterator[t
     chunk: list[Pair] = []
     characters = 0
     for code, pair in pairs:
-        if code in (KEPT, HELD_OUT) and encoders.hopeless(pair):
+        if code in (KEPT_CODE, HELD_OUT) and encoders.hopeless(pair):
             code, pair = TOO_LONG, Pair(_TOO_LONG, _TOO_LONG, pair.line, document=pair.document)
         codes.append(code)
         chunk.append(pair)

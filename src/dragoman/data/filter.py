@@ -12,7 +12,7 @@ import numpy as np
 from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
 from dragoman.data.corpus import scanned_once
 from dragoman.data.directions import Languages
-from dragoman.data.drop_reasons import KEPT, reason_of
+from dragoman.data.drop_reasons import KEPT_CODE, reason_of
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.mark_suspects import mark_suspects
 from dragoman.data.scan import StageProgress
@@ -59,9 +59,13 @@ def judged_pairs(
     scores = None if score is None else _scores(data, codes, score, progress)
     least = -np.inf
     if scores is not None and keep < 1:
-        least = float(np.quantile(scores[codes == KEPT], 1 - keep)) if (codes == KEPT).any() else -np.inf
+        least = (
+            float(np.quantile(scores[codes == KEPT_CODE], 1 - keep))
+            if (codes == KEPT_CODE).any()
+            else -np.inf
+        )
     for number, (origin, pair) in enumerate(_pairs(data)):
-        reason = None if codes[number] == KEPT else reason_of(int(codes[number]))
+        reason = None if codes[number] == KEPT_CODE else reason_of(int(codes[number]))
         own = None if scores is None or reason is not None else float(scores[number])
         if own is not None and own < least:
             reason = IMPROBABLE
@@ -84,7 +88,7 @@ def _scores(data: DataConfig, codes: np.ndarray, score: PairScorer, progress: St
     def chunks() -> Iterator[list[Pair]]:
         done = 0
         while chunk := list(islice(pairs, _CHUNK)):
-            places = np.flatnonzero(codes[done : done + len(chunk)] == KEPT)
+            places = np.flatnonzero(codes[done : done + len(chunk)] == KEPT_CODE)
             asked.append((done + places, done + len(chunk)))
             done += len(chunk)
             yield [chunk[place] for place in places.tolist()]

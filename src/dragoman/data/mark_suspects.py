@@ -7,7 +7,7 @@ import numpy as np
 
 from dragoman.data.config import DataConfig
 from dragoman.data.directions import Languages
-from dragoman.data.drop_reasons import KEPT, code_of
+from dragoman.data.drop_reasons import KEPT_CODE, code_of
 from dragoman.data.formats import read_pairs
 from dragoman.data.scan import Scan, StageProgress, sample_by_corpus
 from dragoman.data.suspects import Judge
@@ -62,6 +62,6 @@ def mark_suspects(data: DataConfig, scanned: Scan, scratch: Path, progress: Stag
             flags = judge.flags(chunk) if kinds else {}
             codes = scanned.codes[done : done + len(chunk)]
             for kind in kinds:
-                codes[(codes == KEPT) & flags[kind]] = code_of(kind)
+                codes[(codes == KEPT_CODE) & flags[kind]] = code_of(kind)
             done += len(chunk)
             progress("judge", done, scanned.pairs)

@@ -163,7 +163,7 @@ def infill(ids: np.ndarray, dice: Dice, share: float, mean_span: float, mask_id:
     return np.where(is_span, mask_id, ids[np.minimum(begins, len(ids) - 1)])
 
 
-def rotate(ids: np.ndarray, dice: Dice) -> np.ndarray:
+def rotate_pieces(ids: np.ndarray, dice: Dice) -> np.ndarray:
     return np.roll(ids, -dice.one_below(len(ids)))
 
 
@@ -186,5 +186,5 @@ def denoising_source(
         elif step == "infill":
             ids = infill(ids, dice, config.share, config.mean_span, mask_id)
         elif step == "rotate" and len(ids):
-            ids = rotate(ids, dice)
+            ids = rotate_pieces(ids, dice)
     return ids

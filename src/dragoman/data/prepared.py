@@ -30,12 +30,12 @@ from dragoman.errors import UserError
 from dragoman.text.context import ContextConfig
 from dragoman.text.tokenizer import Tokenizer
 
-FORMAT_VERSION = 2
+STORE_VERSION = 2
 """Raised with every change to the file format."""
 _EARLIER = 1
 """The earlier format version, without hashes."""
 _DROPPED = "train.dropped"
-TOKENIZERS = ("tokenizer.src.json", "tokenizer.tgt.json")
+TOKENIZER_FILES = ("tokenizer.src.json", "tokenizer.tgt.json")
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class Prepared:
     @classmethod
     def of(cls, plain: Meta, files: StoreFiles) -> "Prepared":
         version = plain.get("version")
-        if version != (FORMAT_VERSION if files.verifiable else _EARLIER):
-            raise DamagedStore(f"{files.directory}: prepared in format {version}, this is {FORMAT_VERSION}")
+        if version != (STORE_VERSION if files.verifiable else _EARLIER):
+            raise DamagedStore(f"{files.directory}: prepared in format {version}, this is {STORE_VERSION}")
         try:
             meta = from_dict(PreparedMeta, plain, str(files.directory / META))
         except (UserError, RecursionError) as error:
@@ -186,7 +186,7 @@ def mend(directory: Path, twin: Path) -> None:
 
 
 def _load_tokenizers(files: StoreFiles, meta: PreparedMeta) -> tuple[Tokenizer, Tokenizer]:
-    names = (JOINT_TOKENIZER,) if len(meta.tokenizers) == 1 else TOKENIZERS
+    names = (JOINT_TOKENIZER,) if len(meta.tokenizers) == 1 else TOKENIZER_FILES
     loaded = [load_tokenizer(files, name) for name in names]
     for name, tokenizer, expected in zip(names, loaded, meta.tokenizers, strict=True):
         if tokenizer.sha256 != expected:

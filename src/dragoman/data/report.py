@@ -8,7 +8,7 @@ import numpy as np
 
 from dragoman.data.config import SUSPECTS, CleanConfig, DataConfig, SourceConfig
 from dragoman.data.drop_reasons import (
-    ASKED,
+    CHECK_ORDER,
     DUPLICATE,
     EMPTY,
     RATIO,
@@ -228,7 +228,7 @@ class _Analysis:
         for kind, flagged in self._judge.flags(pairs).items():
             applies[kind] = flagged & ~applies["empty"] & ~applies["copy"]
         undecided = np.ones(len(pairs), dtype=bool)
-        for reason in ASKED:
+        for reason in CHECK_ORDER:
             self.found[reason] += int(applies[reason].sum())
             if self._drops(reason):
                 self.dropped[reason] += int((applies[reason] & undecided).sum())

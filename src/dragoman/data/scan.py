@@ -13,9 +13,9 @@ import numpy as np
 
 from dragoman.data.alignment.links import with_links
 from dragoman.data.boundaries import DocumentNumbers
-from dragoman.data.config import CleanConfig, DataConfig
+from dragoman.data.config import CleanConfig, DataConfig, SourceConfig
 from dragoman.data.directions import Languages
-from dragoman.data.drop_reasons import COPY, DUPLICATE, EMPTY, KEPT, is_copy, is_empty
+from dragoman.data.drop_reasons import COPY, DUPLICATE, EMPTY, KEPT_CODE, is_copy, is_empty
 from dragoman.data.formats import Pair, read_pairs
 from dragoman.data.formats.lines import HashedFile, hashed_while_read, metered
 from dragoman.data.text_hashes import (
@@ -82,7 +82,7 @@ class Scan:
         """Mark the pairs that occurred before as kept."""
         for start in range(0, len(self.codes), _CHUNK):
             part = self.codes[start : start + _CHUNK]
-            part[part == DUPLICATE] = KEPT
+            part[part == DUPLICATE] = KEPT_CODE
 
 
 def read_corpus(data: DataConfig, source: SourceConfig) -> Iterator[Pair]:
@@ -179,7 +179,7 @@ class _Scanning:
         src, tgt = sides(pair, self._data)
         code = text_code(src, tgt, self._clean)
         self._codes.append(code)
-        if code == KEPT:
+        if code == KEPT_CODE:
             self.characters += len(pair.src) + len(pair.tgt)
             hashed = self.documents.add(pair, hash_pair(src, tgt) ^ direction)
             self._pair.append(hashed)
@@ -255,7 +255,7 @@ def text_code(src: str, tgt: str, clean: CleanConfig) -> int:
         return EMPTY
     if clean.drop_copies and is_copy(src, tgt):
         return COPY
-    return KEPT
+    return KEPT_CODE
 
 
 def sample_of(scanned: Scan, progress: StageProgress, characters: int | None = None) -> Iterator[Pair]:
@@ -273,7 +273,7 @@ def sample_by_corpus(
     while chunk := list(islice(spooled, _SAMPLED_AT_ONCE)):
         numbers = np.array([number for number, _ in chunk])
         below = _in_sample(scanned.pair_hashes[numbers], scanned.seed, scanned.characters, characters)
-        for index in np.flatnonzero((scanned.codes[numbers] == KEPT) & below):
+        for index in np.flatnonzero((scanned.codes[numbers] == KEPT_CODE) & below):
             number, pair = chunk[index]
             yield bisect_right(ends, number), pair
         progress("learn vocabulary", int(numbers[-1]) + 1, scanned.pairs)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dragoman.data.drop_reasons import DUPLICATE, HELD_OUT, KEPT
+from dragoman.data.drop_reasons import DUPLICATE, HELD_OUT, KEPT_CODE
 from dragoman.data.text_hashes import contains, mix
 
 _CHUNK = 1 << 20
@@ -68,12 +68,12 @@ def hold_out_directions(
         new = begin + np.flatnonzero((codes[own] == HELD_OUT) & (before != HELD_OUT))
         sentences = np.unique(np.concatenate([src_hashes[new], tgt_hashes[new]]))
         often = _often(sentences, src_hashes, tgt_hashes, codes, most=_MOST_REPEATS * len(corpora))
-        codes[new[np.isin(src_hashes[new], often) | np.isin(tgt_hashes[new], often)]] = KEPT
+        codes[new[np.isin(src_hashes[new], often) | np.isin(tgt_hashes[new], often)]] = KEPT_CODE
         sentences = np.setdiff1d(sentences, often)
         for start in range(0, len(codes), _CHUNK):
             part = slice(start, start + _CHUNK)
             found = contains(sentences, src_hashes[part]) | contains(sentences, tgt_hashes[part])
-            codes[part][found & (codes[part] == KEPT)] = HELD_OUT
+            codes[part][found & (codes[part] == KEPT_CODE)] = HELD_OUT
 
 
 def _often(
@@ -83,7 +83,7 @@ def _often(
     counts = np.zeros(len(sentences), dtype=np.int64)
     for start in range(0, len(codes), _CHUNK):
         part = slice(start, start + _CHUNK)
-        kept = codes[part] == KEPT
+        kept = codes[part] == KEPT_CODE
         for hashes in (src_hashes[part][kept], tgt_hashes[part][kept]):
             found = hashes[contains(sentences, hashes)]
             np.add.at(counts, np.searchsorted(sentences, found), 1)
@@ -95,7 +95,7 @@ def hold_out_documents(
 ) -> None:
     """`hold_out` for whole documents, so that no training sentence stands next to a held-out one. A single
     document gives up its end. Held-out pairs whose source is also in training are dropped."""
-    sizes = np.bincount(documents[codes == KEPT].astype(np.int64), minlength=int(documents.max()) + 1)
+    sizes = np.bincount(documents[codes == KEPT_CODE].astype(np.int64), minlength=int(documents.max()) + 1)
     room = min(valid_size, max(1, count_kept(codes) // 10))
     wanted = np.zeros(len(sizes), dtype=bool)
     for number in np.argsort(mix(np.arange(len(sizes), dtype=np.uint64), seed ^ _KEY)).tolist():
@@ -105,9 +105,9 @@ def hold_out_documents(
     if not wanted.any():
         hold_out_end(codes, valid_size)
     else:
-        codes[wanted[documents.astype(np.int64)] & (codes == KEPT)] = HELD_OUT
+        codes[wanted[documents.astype(np.int64)] & (codes == KEPT_CODE)] = HELD_OUT
     held_out = np.flatnonzero(codes == HELD_OUT)
-    learnt = np.unique(src_hashes[codes == KEPT])
+    learnt = np.unique(src_hashes[codes == KEPT_CODE])
     codes[held_out[contains(learnt, src_hashes[held_out])]] = DUPLICATE
 
 
@@ -116,14 +116,14 @@ def hold_out_end(codes: np.ndarray, valid_size: int) -> None:
     wanted = min(valid_size, count_kept(codes) // 10)
     for end in range(len(codes), 0, -_CHUNK):
         start = max(0, end - _CHUNK)
-        kept = start + np.flatnonzero(codes[start:end] == KEPT)
+        kept = start + np.flatnonzero(codes[start:end] == KEPT_CODE)
         taken = kept[max(0, len(kept) - wanted) :]
         codes[taken] = HELD_OUT
         wanted -= len(taken)
 
 
 def count_kept(codes: np.ndarray) -> int:
-    return sum(int((codes[i : i + _CHUNK] == KEPT).sum()) for i in range(0, len(codes), _CHUNK))
+    return sum(int((codes[i : i + _CHUNK] == KEPT_CODE).sum()) for i in range(0, len(codes), _CHUNK))
 
 
 def _front(
@@ -134,7 +134,7 @@ def _front(
     found_indices, found_ranks = [], []
     for start in range(0, len(codes), _CHUNK):
         ranks = mix(src_hashes[start : start + _CHUNK], seed ^ _KEY)
-        near = np.flatnonzero((codes[start : start + _CHUNK] == KEPT) & (ranks <= limit))
+        near = np.flatnonzero((codes[start : start + _CHUNK] == KEPT_CODE) & (ranks <= limit))
         found_indices.append(start + near)
         found_ranks.append(ranks[near])
     indices, ranks = np.concatenate(found_indices), np.concatenate(found_ranks)

@@ -20,7 +20,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from dragoman.data.store_writer import LINKS, StoreMeta, check_meta, dtypes_of, shard_name
+from dragoman.data.store_writer import LINK_SIDE, StoreMeta, check_meta, dtypes_of, shard_name
 from dragoman.data.verified_files import DamagedStore, StoreFiles
 from dragoman.text.tokenizer import Tokenizer
 
@@ -155,7 +155,7 @@ class PairStore:
                 files,
                 f"{name}.{side}.lengths",
                 np.int32,
-                _are_link_lengths if side == LINKS else _are_lengths,
+                _are_link_lengths if side == LINK_SIDE else _are_lengths,
             )
             for side in dtypes_of(meta)
         }
@@ -202,7 +202,7 @@ class PairStore:
 
     def links(self, index: int) -> np.ndarray:
         """L 2: the indices of linked source and target words. Empty without alignments."""
-        return self._side(LINKS, index).reshape(-1, 2)
+        return self._side(LINK_SIDE, index).reshape(-1, 2)
 
     def origin(self, index: int) -> str:
         """The origin of a pair: `a.en:17`."""
@@ -234,7 +234,7 @@ class PairStore:
         meta, start, dtypes = self._meta, self._starts[number], dtypes_of(self._meta)
         name = shard_name(self._name, number) if meta.shards else self._name
         end = start + (meta.shards[number].pairs if meta.shards else meta.pairs)
-        most = {"src": self._pieces[0], "tgt": self._pieces[1], LINKS: 1 << 32}
+        most = {"src": self._pieces[0], "tgt": self._pieces[1], LINK_SIDE: 1 << 32}
 
         def side_of(side: str) -> _Side:
             lengths = self._lengths[side]

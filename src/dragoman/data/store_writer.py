@@ -27,7 +27,7 @@ from dragoman.data.verified_files import DamagedStore, HashedWriter, OutputFiles
 from dragoman.files import discard, new_directory
 
 SIDES = ("src", "tgt")
-LINKS = "links"
+LINK_SIDE = "links"
 _LINK_DTYPE = np.dtype(np.uint32)
 _ID_DTYPES = ("uint16", "uint32")
 
@@ -60,7 +60,7 @@ def dtypes_of(meta: StoreMeta) -> dict[str, np.dtype]:
 
 
 def side_dtypes(src: np.dtype, tgt: np.dtype, linked: bool) -> dict[str, np.dtype]:
-    return {"src": src, "tgt": tgt} | ({LINKS: _LINK_DTYPE} if linked else {})
+    return {"src": src, "tgt": tgt} | ({LINK_SIDE: _LINK_DTYPE} if linked else {})
 
 
 def shard_name(store: str, number: int) -> str:
@@ -145,7 +145,7 @@ class StoreWriter:
         document numbers are ignored if the store has none."""
         kept = {
             side: (ids[np.repeat(keep, lengths)].astype(self._dtypes[side]), lengths[keep])
-            for side, (ids, lengths) in zip((*SIDES, LINKS), (src, tgt, links), strict=True)
+            for side, (ids, lengths) in zip((*SIDES, LINK_SIDE), (src, tgt, links), strict=True)
             if side in self._dtypes
         }
         for side, (_, lengths) in kept.items():
@@ -184,7 +184,7 @@ class StoreWriter:
             tgt_dtype=self._dtypes["tgt"].name,
             corpora=tuple(CorpusRange(start, end, weight) for start, end, weight in corpora),
             names=tuple(names),
-            linked=LINKS in self._dtypes,
+            linked=LINK_SIDE in self._dtypes,
             shards=() if self._shard_pairs is None else tuple(self._shards),
             documents=self.documents,
         )

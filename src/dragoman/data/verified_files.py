@@ -23,7 +23,7 @@ import numpy as np
 from dragoman import system
 from dragoman.errors import UserError
 
-BLOCK = 1 << 18
+BLOCK_BYTES = 1 << 18
 """Size of a block in bytes. Larger blocks mean that more unused data are read; smaller blocks mean a larger
 table of hashes, which every process reads (24 MB for a billion pairs). See `benchmarks/verify_cost.py`."""
 DIGEST = 32
@@ -95,7 +95,7 @@ class OutputFiles:
     of the `with` block."""
 
     def __init__(self) -> None:
-        self.block = BLOCK
+        self.block = BLOCK_BYTES
         self._writers: dict[str, HashedWriter] = {}
         self._found: dict[str, Hashed] = {}
 
@@ -134,7 +134,7 @@ class StoreFiles:
     directory: Path
     hashed: Mapping[str, Hashed]
     """Size and hashes per file. The digests are empty for stores of an earlier version."""
-    block: int = BLOCK
+    block: int = BLOCK_BYTES
     verifiable: bool = True
     """Whether every byte of the store has a hash."""
 

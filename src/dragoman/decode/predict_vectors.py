@@ -12,7 +12,7 @@ from dragoman.data.labelled.example import Example
 from dragoman.data.vectors.config import SeriesInput
 from dragoman.data.vectors.examples import LabelledVectors, window_batch
 from dragoman.data.vectors.patches import standardised
-from dragoman.data.vectors.stack import stacked
+from dragoman.data.vectors.stack import stacked_arrays
 from dragoman.decode.predict import BATCH_TOKENS, Prediction
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Job
@@ -21,7 +21,7 @@ from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.models.base import EncoderDecoder
 from dragoman.models.task_heads import TaskNetwork
-from dragoman.nn.student_t import quantile, student
+from dragoman.nn.student_t import student, student_quantile
 from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import Tokenizer
 
@@ -42,7 +42,7 @@ def forecast_of(
     if series.distribution == "quantiles":
         return batch.restored(scores)
     location, scale, freedom = student(batch.unscaled(scores))
-    levels = [location + scale * quantile(level, freedom) for level in series.quantiles]
+    levels = [location + scale * student_quantile(level, freedom) for level in series.quantiles]
     return batch.scaled(torch.stack(levels, dim=-1))
 
 
@@ -55,7 +55,7 @@ class VectorPredictor:
     @torch.inference_mode()
     def predict(self, examples: Sequence[Example], batch_tokens: int = BATCH_TOKENS) -> list[Prediction]:
         """The label of each example, in order."""
-        vectors = LabelledVectors(stacked(examples, self.task), examples, self.task)
+        vectors = LabelledVectors(stacked_arrays(examples, self.task), examples, self.task)
         return [
             found
             for numbers in vectors.in_order(batch_tokens)
@@ -98,7 +98,7 @@ class Captioner:
 
     def predict(self, examples: Sequence[Example]) -> list[Prediction]:
         """The caption of each example, in order. The confidence is the probability of the caption."""
-        images = LabelledVectors(stacked(examples, self.task), examples, self.task)
+        images = LabelledVectors(stacked_arrays(examples, self.task), examples, self.task)
         found = self.captions(images, np.arange(len(images)))
         return [Prediction(best.text, confidence=math.exp(best.log_prob)) for best in found]
 

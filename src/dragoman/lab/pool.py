@@ -116,16 +116,16 @@ def bench_of(place: Lab, experiment: Experiment) -> Bench:
 
 def work(place: Lab, name: str, label: str | None, seed: int) -> str:
     """Job of a worker process: train a run, or measure an experiment and write its page."""
-    from dragoman.training.display import Quiet
+    from dragoman.training.display import NoDisplay
 
     began = time.monotonic()
     experiment = experiment_named(name)
     if label is None:
-        report = place.run(experiment, lambda *_: Quiet())
+        report = place.run(experiment, lambda *_: NoDisplay())
         said = str(report.verdict)
     else:
         bench = bench_of(place, experiment)
-        bench.train_one(bench.settings[label], seed, Quiet())
+        bench.train_one(bench.settings[label], seed, NoDisplay())
         said = f"{label}, seed {seed}"
     return f"{name}: {said} ({time.monotonic() - began:.0f} s)"
 

@@ -169,7 +169,7 @@ def may_pack(
 ) -> bool:
     """Whether batches are packed: on a GPU, if model and objective support it."""
     wanted = config.train.pack
-    able = is_plain(config) and learning.packs(config, model)
+    able = is_plain_training(config) and learning.packs(config, model)
     if wanted and not able:
         raise UserError(
             "train.pack: this model or objective needs padded batches; leave it out, or choose a transformer "
@@ -180,10 +180,10 @@ def may_pack(
 
 def captures(learning: Learning, config: RunConfig, model: Network | TaskNetwork) -> bool:
     """Whether padded batches are captured as CUDA graphs."""
-    return config.train.pack is not False and is_plain(config) and learning.one_shape(config, model)
+    return config.train.pack is not False and is_plain_training(config) and learning.one_shape(config, model)
 
 
-def is_plain(config: RunConfig) -> bool:
+def is_plain_training(config: RunConfig) -> bool:
     """Whether an update depends on nothing but weights and batch."""
     objective = config.objective
     other = objective.forcing().samples or objective.guided_alignment.weight

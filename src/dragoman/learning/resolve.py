@@ -33,7 +33,7 @@ def check_settings(plain: Mapping[str, Any]) -> None:
     pick_device(plain.get("train", {}).get("device", "auto"))
 
 
-def resolve(
+def resolve_config(
     data: Mapping[str, Any], overrides: Sequence[str] = (), minutes: float | None = None
 ) -> RunConfig:
     """Resolve plain YAML data with overrides: fill in every default, preset and derived value. `minutes` is a

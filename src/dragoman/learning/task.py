@@ -20,7 +20,7 @@ from dragoman.models.abilities import Abilities
 from dragoman.models.task_heads import HeadConfig
 from dragoman.runs.config import Purpose, RunConfig
 
-METRICS: dict[str, tuple[str, ...]] = {
+METRICS_OF_TASK: dict[str, tuple[str, ...]] = {
     "classify": ("accuracy", "macro_f1", "f1", "matthews", "loss"),
     "pair": ("accuracy", "macro_f1", "f1", "matthews", "loss"),
     "similarity": ("pearson", "spearman", "loss"),
@@ -73,10 +73,10 @@ class LabelledTask(Learning):
             raise UserError("data.train: text has no labels; give a table of labelled examples")
         if config.data.shards.pairs is not None:
             raise UserError("data.shards: labelled examples are kept in memory, not in shards; leave it out")
-        if config.train.metric not in METRICS[task.kind]:
+        if config.train.metric not in METRICS_OF_TASK[task.kind]:
             raise UserError(
                 f"train.metric: the task {task.kind} has no {config.train.metric}; choose one of "
-                f"{', '.join(METRICS[task.kind])}"
+                f"{', '.join(METRICS_OF_TASK[task.kind])}"
             )
         if config.train.metric == "f1" and task.kind != "tag" and len(task.labels) > 2:
             raise UserError(
@@ -196,6 +196,6 @@ def choose_for_task(
             "log_every": max(1, every // 4),
             "validate_every": every,
             "save_every": every,
-            "metric": METRICS[task.kind][0],
+            "metric": METRICS_OF_TASK[task.kind][0],
         },
     }

@@ -16,7 +16,7 @@ from dragoman.data.vectors.config import ImageInput, SeriesInput
 from dragoman.data.vectors.series import read_series
 from dragoman.data.vectors.stack import parts_of, the_files
 from dragoman.errors import UserError
-from dragoman.learning.task import METRICS
+from dragoman.learning.task import METRICS_OF_TASK
 from dragoman.models import chosen_config
 
 _PATCHES = 64
@@ -260,6 +260,6 @@ def _chosen(task: TaskConfig, rows: int, places: int, max_updates: int | None) -
             "log_every": max(1, every // 4),
             "validate_every": every,
             "save_every": every,
-            "metric": METRICS[task.kind][0],
+            "metric": METRICS_OF_TASK[task.kind][0],
         },
     }

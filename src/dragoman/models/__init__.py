@@ -96,7 +96,7 @@ def check_fields(
             raise UserError(f"{where}.{name}: unknown field of kind {kind}; it belongs to {', '.join(kinds)}")
 
 
-def build(kind: str, config: object, vocab: Vocab) -> EncoderDecoder:
+def build_model(kind: str, config: object, vocab: Vocab) -> EncoderDecoder:
     """A new model with random weights and empty tables."""
     model = build_network(kind, config, vocab)
     if not isinstance(model, EncoderDecoder):

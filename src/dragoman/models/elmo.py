@@ -47,7 +47,7 @@ warnings.filterwarnings("ignore", message="LSTM with projections is not supporte
 
 _MOST_CHARACTERS, _MOST_FILTERS = 1024, 100
 _PAD, _BEGIN, _END, _CONTROL, _FIRST_BYTE = range(5)
-SYMBOLS = _FIRST_BYTE + 256
+CHARACTER_SYMBOLS = _FIRST_BYTE + 256
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ class CharacterEmbedding(nn.Module):
     ) -> None:
         """`filters` are pairs of width and number."""
         super().__init__()
-        self.weight = embedding_weight(SYMBOLS, character_dim)
+        self.weight = embedding_weight(CHARACTER_SYMBOLS, character_dim)
         convolutions = nn.ModuleList(nn.Conv1d(character_dim, count, width) for width, count in filters)
         self.convolutions = cast(Sequence[nn.Conv1d], convolutions)
         features = sum(count for _, count in filters)

@@ -57,7 +57,7 @@ def lstm_no_attention() -> RnnConfig:
     return RnnConfig(cell="lstm", num_layers=1, model_dim=256, attention="none", dropout=0.2)
 
 
-def convs2s() -> ConvS2SConfig:
+def convs2s_preset() -> ConvS2SConfig:
     """Convolutions with attention at every decoder layer, after Gehring et al. 2017, at a small size."""
     return ConvS2SConfig(num_layers=4, model_dim=256, kernel_width=3, attention="dot", dropout=0.2)
 
@@ -70,7 +70,7 @@ def bag_of_words() -> TransformerConfig:
     )
 
 
-def markov() -> MarkovConfig:
+def markov_preset() -> MarkovConfig:
     """A trigram model of the target language: it never looks at the source."""
     return MarkovConfig(order=2)
 
@@ -97,8 +97,8 @@ PRESETS: dict[str, Preset] = {
     "transformer-student": Preset("transformer", transformer_student),
     "lstm": Preset("rnn", lstm),
     "lstm-no-attention": Preset("rnn", lstm_no_attention),
-    "convs2s": Preset("convs2s", convs2s),
-    "gpt": Preset("gpt", pretrained.gpt, "causal"),
+    "convs2s": Preset("convs2s", convs2s_preset),
+    "gpt": Preset("gpt", pretrained.gpt_preset, "causal"),
     "gpt-2": Preset("gpt", pretrained.gpt2, "causal"),
     "gpt-2-medium": Preset("gpt", pretrained.gpt2_medium, "causal"),
     "gpt-2-large": Preset("gpt", pretrained.gpt2_large, "causal"),
@@ -108,9 +108,9 @@ PRESETS: dict[str, Preset] = {
     "bert-base": Preset("bert", pretrained.bert_base, "masked"),
     "bert-large": Preset("bert", pretrained.bert_large, "masked"),
     "bert-tiny": Preset("bert", pretrained.bert_tiny, "masked"),
-    "ulmfit": Preset("ulmfit", pretrained.ulmfit, "causal"),
+    "ulmfit": Preset("ulmfit", pretrained.ulmfit_preset, "causal"),
     "ulmfit-tiny": Preset("ulmfit", pretrained.ulmfit_tiny, "causal"),
-    "elmo": Preset("elmo", pretrained.elmo, "bidirectional"),
+    "elmo": Preset("elmo", pretrained.elmo_preset, "bidirectional"),
     "elmo-tiny": Preset("elmo", pretrained.elmo_tiny, "bidirectional"),
     "unilm-base": Preset("unilm", pretrained.unilm_base, "unilm"),
     "unilm-large": Preset("unilm", pretrained.unilm_large, "unilm"),
@@ -126,7 +126,7 @@ PRESETS: dict[str, Preset] = {
     "vit-tiny": Preset("vit", pretrained.vit_tiny),
     "vit-series": Preset("vit", pretrained.vit_series),
     "bag-of-words": Preset("transformer", bag_of_words, task={"layers": "embeddings", "pooling": "mean"}),
-    "markov": Preset("markov", markov),
+    "markov": Preset("markov", markov_preset),
     "markov-skips": Preset("markov", markov_skips),
 }
 

@@ -11,7 +11,7 @@ from dragoman.models.unilm import UnilmConfig
 from dragoman.models.vit import VitConfig
 
 
-def gpt() -> GptConfig:
+def gpt_preset() -> GptConfig:
     """The model of «Improving Language Understanding by Generative Pre-Training» (Radford et al. 2018)."""
     return GptConfig(num_layers=12, model_dim=768, num_heads=12, ff_dim=3072, norm="post", max_positions=512)
 
@@ -59,7 +59,7 @@ def bert_tiny() -> BertConfig:
     return BertConfig(num_layers=4, model_dim=128, num_heads=4, ff_dim=512, max_positions=512)
 
 
-def ulmfit() -> UlmfitConfig:
+def ulmfit_preset() -> UlmfitConfig:
     """AWD-LSTM as it is for the Penn Treebank (Merity et al. 2018, section 5), and in ULMFiT."""
     return UlmfitConfig()
 
@@ -78,7 +78,7 @@ def ulmfit_tiny() -> UlmfitConfig:
     )
 
 
-def elmo() -> ElmoConfig:
+def elmo_preset() -> ElmoConfig:
     """The model of Peters et al. 2018, section 3.4."""
     return ElmoConfig()
 

@@ -21,7 +21,7 @@ from dragoman.nn.attention_kernels import (
     join_heads,
     split_heads,
 )
-from dragoman.nn.kernel_choice import ATTENTION, choose
+from dragoman.nn.kernel_choice import ATTENTION, choose_kernel
 from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import EVERYTHING, Mask
 from dragoman.nn.positions import UNRELATED, DistanceVectors, Relation
@@ -45,7 +45,7 @@ def attend(
 
 def run_attention(call: AttentionCall) -> Float[Tensor, "B H Q W"]:
     """Run attention with the fastest kernel that supports the call."""
-    return choose(ATTENTION, call).run(call)
+    return choose_kernel(ATTENTION, call).run(call)
 
 
 def _query_gain(head_dim: int, scaled: bool) -> float:

@@ -190,10 +190,10 @@ class CopyHead(nn.Module):
     ) -> Float[Tensor, "R V"]:
         logits, gate = self.projection(hidden), self.gate(hidden)
         with _exactly(mass):
-            return mixed(_exact(logits), _exact(gate) + votes, mass, pieces, first)
+            return mixed_with_copies(_exact(logits), _exact(gate) + votes, mass, pieces, first)
 
 
-def mixed(
+def mixed_with_copies(
     logits: Float[Tensor, "R V"],
     gate: Float[Tensor, "R 1"],
     mass: Float[Tensor, "R S"],

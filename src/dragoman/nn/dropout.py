@@ -36,7 +36,7 @@ class _DropoutOnCpu(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, rate: float) -> Tensor:
         dropped = round(rate * _LEVELS)
-        mask = random_bits(x.numel()).view(x.shape).ge(dropped - _LEVELS // 2).to(x.dtype)
+        mask = random_int16(x.numel()).view(x.shape).ge(dropped - _LEVELS // 2).to(x.dtype)
         mask.mul_(1 / (1 - rate))
         ctx.save_for_backward(mask)
         return x * mask
@@ -47,7 +47,7 @@ class _DropoutOnCpu(torch.autograd.Function):
         return gradients[0] * mask, None
 
 
-def random_bits(count: int) -> Int[Tensor, "N"]:
+def random_int16(count: int) -> Int[Tensor, "N"]:
     """`count` random numbers of 16 bits, from torch's generator of the CPU."""
     each = 64 // _BITS
     drawn = torch.empty(-(-count // each), dtype=torch.int64).random_(-(1 << 63), None)

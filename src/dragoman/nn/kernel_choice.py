@@ -52,7 +52,7 @@ class Kernel(Generic[*KernelArgs, KernelResult]):
     """It is there because it is faster than those after it, not because it can do more."""
 
 
-def choose(
+def choose_kernel(
     kernels: Sequence[Kernel[*KernelArgs, KernelResult]], *call: *KernelArgs
 ) -> Kernel[*KernelArgs, KernelResult]:
     """The first kernel that takes this call."""
@@ -62,7 +62,7 @@ def choose(
     raise AssertionError("the last kernel of a list takes everything")
 
 
-def explain(
+def explain_choice(
     kernels: Sequence[Kernel[*KernelArgs, KernelResult]], *call: *KernelArgs
 ) -> list[tuple[str, str | None]]:
     """The faster kernels, each with its reason to refuse, and at the end the chosen one, with None."""
@@ -128,7 +128,7 @@ def _attend_padded(call: AttentionCall) -> Float[Tensor, "1 H N W"]:
     assert call.mask.packing is not None, "only packed batches are padded"
     rows, mask = call.inputs.split().in_rows(call.mask)
     padded = replace(call, inputs=rows, mask=mask)
-    return call.mask.packing[0].packed(choose(ATTENTION, padded).run(padded))
+    return call.mask.packing[0].packed(choose_kernel(ATTENTION, padded).run(padded))
 
 
 def _explicit_refusal(call: AttentionCall) -> str | None:

@@ -8,7 +8,7 @@ from torch import nn
 from dragoman.kernels import triton_refusal
 from dragoman.nn.attention import SelfAttention
 from dragoman.nn.attention_kernels import AttentionCall, Heads, Projected
-from dragoman.nn.kernel_choice import ATTENTION, FEEDFORWARD, LINEAR, POST_NORM, explain
+from dragoman.nn.kernel_choice import ATTENTION, FEEDFORWARD, LINEAR, POST_NORM, explain_choice
 from dragoman.nn.layer import FeedForward
 from dragoman.nn.mask import Packing, packed, padding
 from dragoman.shapes import Tensor
@@ -68,10 +68,10 @@ def _choices(
 ) -> list[KernelChoice]:
     layer = attention.out
     reasons = {
-        "attention": explain(ATTENTION, call),
-        "linear": explain(LINEAR, x, layer.weight, layer.bias, layer),
-        "feed-forward": explain(FEEDFORWARD, network, x),
-        "norm": explain(POST_NORM, x, x, norm, dropout),
+        "attention": explain_choice(ATTENTION, call),
+        "linear": explain_choice(LINEAR, x, layer.weight, layer.bias, layer),
+        "feed-forward": explain_choice(FEEDFORWARD, network, x),
+        "norm": explain_choice(POST_NORM, x, x, norm, dropout),
         "loss" if use == "train" else "beam search": _fused_or_torch(triton_refusal(x)),
     }
     return [_choice(use, operation, verdicts) for operation, verdicts in reasons.items()]

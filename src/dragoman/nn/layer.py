@@ -23,7 +23,7 @@ from torch import nn
 
 from dragoman.nn.attention import CrossAttention, SelfAttention
 from dragoman.nn.dropout import dropout
-from dragoman.nn.kernel_choice import FEEDFORWARD, choose
+from dragoman.nn.kernel_choice import FEEDFORWARD, choose_kernel
 from dragoman.nn.linear import xavier_linear
 from dragoman.nn.mask import CAUSAL, Mask
 from dragoman.nn.norm import Residual, in_half
@@ -63,7 +63,7 @@ class FeedForward(nn.Module):
         """The activation, where one kernel can compute both layers."""
 
     def forward(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
-        return choose(FEEDFORWARD, self, x).run(self, x)
+        return choose_kernel(FEEDFORWARD, self, x).run(self, x)
 
     def two_layers(self, x: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         inner = self.widen(x)  # *B F, or 2F with a gate

@@ -14,7 +14,7 @@ from torch import nn
 from dragoman.errors import UserError
 from dragoman.kernels import int8, onednn
 from dragoman.kernels.int8 import Int8Weight
-from dragoman.nn.kernel_choice import LINEAR, choose
+from dragoman.nn.kernel_choice import LINEAR, choose_kernel
 from dragoman.shapes import Float, Int, Tensor
 
 
@@ -58,7 +58,7 @@ def linear(
     owner: Multiplies | None = None,
 ) -> Float[Tensor, "*B V"]:
     """`F.linear` by the fastest kernel that can; `owner` is the module of the weight, if it has one."""
-    return choose(LINEAR, x, weight, bias, owner).run(x, weight, bias, owner)
+    return choose_kernel(LINEAR, x, weight, bias, owner).run(x, weight, bias, owner)
 
 
 def quantize(model: nn.Module) -> None:

@@ -18,7 +18,7 @@ from torch import nn
 
 from dragoman.kernels import usable
 from dragoman.nn.dropout import dropout
-from dragoman.nn.kernel_choice import POST_NORM, choose, pre_norm_refusal
+from dragoman.nn.kernel_choice import POST_NORM, choose_kernel, pre_norm_refusal
 from dragoman.shapes import Float, Tensor
 
 NormPlace = Literal["post", "pre"]
@@ -81,7 +81,7 @@ class Residual(nn.Module):
         if self.place == "pre":
             return x + dropout(sublayer, self.dropout, self.training)
         call = (x, sublayer, self.norm, self.rate)
-        return choose(POST_NORM, *call).run(*call)
+        return choose_kernel(POST_NORM, *call).run(*call)
 
     def fuses_next_norm(self, x: Float[Tensor, "B T D"]) -> bool:
         """Whether `after_and_norm` is one pass: pre-norm, while it is trained on a GPU. The norms of a model

@@ -45,7 +45,7 @@ def log_density(
     return norm - half * torch.log1p(((value - location) / scale).square() / freedom)
 
 
-def quantile(level: float, freedom: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
+def student_quantile(level: float, freedom: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
     """The number below which a share `level` of the standard distribution lies."""
     table = torch.from_numpy(_quantiles(level)).to(freedom.device, torch.float64)
     place = _LEAST_FREEDOM / freedom.double().clamp(min=_LEAST_FREEDOM) * (_TABLE - 1)

@@ -184,7 +184,7 @@ def explain_gaps(filler: Filler, text: str) -> Explained:
     return Explained(translator, text, found, seen, chosen, None, None, settings)
 
 
-def draw(
+def draw_figure(
     figure: str,
     ending: str,
     explained: Explained | None,

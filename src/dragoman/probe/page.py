@@ -62,7 +62,7 @@ def make_page(
         "head": -1 if head is None else head,
         "beam": _beam(found[0].trace, seen) if found and found[0].trace else None,
     }
-    return fill(data)
+    return fill_template(data)
 
 
 def make_reading_page(found: Read, tokenizer: Tokenizer, about: str) -> str:
@@ -86,22 +86,22 @@ def make_reading_page(found: Read, tokenizer: Tokenizer, about: str) -> str:
         "head": -1,
         "beam": None,
     }
-    return fill(data)
+    return fill_template(data)
 
 
 def _in_words(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def fill(data: dict[str, Any]) -> str:
+def fill_template(data: dict[str, Any]) -> str:
     """The page around its data."""
-    style = assets()["design.css"] + asset("page.css")
+    style = assets()["design.css"] + probe_asset("page.css")
     script = "\n".join(
         [
             '"use strict";',
-            asset("numbers.js"),
+            probe_asset("numbers.js"),
             bundled("heatmap", "tree", "bipartite", "weights", "controls", "export"),
-            asset("page.js"),
+            probe_asset("page.js"),
         ]
     )
     policy = (
@@ -110,14 +110,14 @@ def fill(data: dict[str, Any]) -> str:
     )
     # Inside a script element only < could end it, and the separators of lines are no part of JSON's own text.
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    page = asset("page.html")
+    page = probe_asset("page.html")
     for name, content in (("POLICY", policy), ("STYLE", style), ("SCRIPT", script), ("DATA", text)):
         before, after = page.split(f"@{name}@")
         page = before + content + after
     return page
 
 
-def asset(name: str) -> str:
+def probe_asset(name: str) -> str:
     return (files("dragoman.probe") / "assets" / name).read_text("utf-8")
 
 

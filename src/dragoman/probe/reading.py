@@ -185,7 +185,7 @@ def _inside(
     )
 
 
-def table(read: Read, tokenizer: Tokenizer) -> list[str]:
+def reading_table(read: Read, tokenizer: Tokenizer) -> list[str]:
     """The results as lines for a terminal."""
     if read.said is not None:
         return [*_said(read.said), *_shares(read)]

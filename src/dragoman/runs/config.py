@@ -229,14 +229,14 @@ def to_yaml(config: RunConfig) -> str:
     return dump_yaml(to_dict(config))
 
 
-def differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:
+def config_differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:
     """The dotted fields in which two configurations differ, with both values."""
     return list(_differences(to_dict(old), to_dict(new), ""))
 
 
 def training_differences(old: RunConfig, new: RunConfig) -> list[tuple[str, object, object]]:
     """The differences, without search settings that the run has tuned itself."""
-    found = differences(old, new)
+    found = config_differences(old, new)
     tuned = ("search.beam", "search.alpha", "search.n_best") if new.train.tune_search else ()
     return [each for each in found if each[0] not in tuned]
 

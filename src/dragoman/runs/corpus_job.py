@@ -25,7 +25,7 @@ from dragoman.runs.journal import CorpusPiece, Done, write_pieces
 from dragoman.text.context import in_documents, sentence_of
 from dragoman.text.segment import one_line
 
-CHUNK = 1024
+LINES_AT_ONCE = 1024
 """Lines that are sorted by length and translated together; an interruption loses at most these, and on a
 cluster those of every chunk that it is at."""
 
@@ -161,7 +161,7 @@ def _translate(
 
 
 def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
-    while chunk := list(itertools.islice(lines, CHUNK)):
+    while chunk := list(itertools.islice(lines, LINES_AT_ONCE)):
         yield chunk
 
 

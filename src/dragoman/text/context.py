@@ -14,7 +14,7 @@ from dragoman.errors import UserError
 
 SIGN = "\ufdd0"
 SEPARATOR = "<sep>"
-MOST = 100
+MOST_PRECEDING = 100
 """Largest number of preceding sentences."""
 
 
@@ -35,8 +35,10 @@ class ContextConfig:
                 f"source: expected at least 1 sentence before, found {self.source}; leave context out to "
                 "translate sentences alone"
             )
-        if self.source > MOST:
-            raise UserError(f"source: expected at most {MOST} sentences before, found {self.source}")
+        if self.source > MOST_PRECEDING:
+            raise UserError(
+                f"source: expected at most {MOST_PRECEDING} sentences before, found {self.source}"
+            )
         if not 0 <= self.target <= self.source:
             raise UserError(
                 f"target: expected a number from 0 to {self.source}, the sentences of the source; found "

@@ -37,7 +37,7 @@ from dragoman.text.tokenizer_file import (
 )
 from dragoman.text.tokenizer_json_checks import check_library, section_parts
 
-VERSION = 1
+PUBLISHED_VERSION = 1
 HIDDEN = "\0"
 UNUSED = f"{HIDDEN}<unused "
 _CONTROLS = range(len(CONTROL_PIECES))
@@ -69,7 +69,7 @@ def published_bytes(published: Published) -> bytes:
     return sealed(
         {
             "format": PUBLISHED_FORMAT,
-            "version": VERSION,
+            "version": PUBLISHED_VERSION,
             "size": published.size,
             "joint": published.joint,
             "before": list(published.before),
@@ -173,8 +173,8 @@ class PublishedTokenizer(Tokenizer):
         data, content = read_tokenizer_json(path)
         try:
             known = isinstance(content, dict) and tuple(name for name in content if name != "forced")
-            if known != _FIELDS or content["version"] != VERSION:
-                raise UserError(f"expected version {VERSION} with the fields {', '.join(_FIELDS)}")
+            if known != _FIELDS or content["version"] != PUBLISHED_VERSION:
+                raise UserError(f"expected version {PUBLISHED_VERSION} with the fields {', '.join(_FIELDS)}")
             values = {name: content[name] for name in ("library", "size", "joint", "prefix")}
             if not isinstance(content["before"], list):
                 raise UserError("before: expected a list of pieces")

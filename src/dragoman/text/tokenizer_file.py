@@ -104,9 +104,9 @@ class TokenizerConfig:
         return (*CONTROL_PIECES, *self.specials, *BYTE_PIECES)
 
 
-FORMAT = "dragoman tokenizer"
+TOKENIZER_FORMAT = "dragoman tokenizer"
 PUBLISHED_FORMAT = "dragoman published tokenizer"
-VERSION = 1
+TOKENIZER_VERSION = 1
 LARGEST_FILE, MOST_VALUES = 256 << 20, 8_000_000
 _FIELDS = ("format", "version", "config", "pieces", "merges", "checksum")
 
@@ -129,8 +129,8 @@ class Vocabulary:
 def vocabulary_bytes(vocabulary: Vocabulary) -> bytes:
     """The bytes of the file. Equal vocabularies give equal bytes."""
     content: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": TOKENIZER_FORMAT,
+        "version": TOKENIZER_VERSION,
         "config": to_dict(vocabulary.config),
         "pieces": list(vocabulary.pieces),
         "merges": [f"{left} {right}" for left, right in vocabulary.merges],
@@ -197,11 +197,11 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _check(content: object) -> Vocabulary:
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise UserError(f"it does not say that its format is '{FORMAT}'")
-    if content.get("version") != VERSION:
+    if not isinstance(content, dict) or content.get("format") != TOKENIZER_FORMAT:
+        raise UserError(f"it does not say that its format is '{TOKENIZER_FORMAT}'")
+    if content.get("version") != TOKENIZER_VERSION:
         raise UserError(
-            f"its version is {shown(content.get('version'))}, and this dragoman reads version {VERSION}"
+            f"its version is {shown(content.get('version'))}, and this dragoman reads version {TOKENIZER_VERSION}"
         )
     if set(content) != set(_FIELDS):
         raise UserError(f"expected the fields {', '.join(_FIELDS)}, found {shown(list(content))}")

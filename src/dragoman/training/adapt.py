@@ -35,9 +35,9 @@ FEWEST = 8
 MOST_REHEARSED = 20_000
 MOST_TESTED = 500
 """Pairs of each side that are translated to compare."""
-SHARE_OF_RATE = 0.2
+ADAPT_RATE = 0.2
 """The learning rate, as a share of the run's highest one."""
-METRICS = {"BLEU": bleu, "chrF": chrf, "exact": exact_match}
+ADAPT_METRICS = {"BLEU": bleu, "chrF": chrf, "exact": exact_match}
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def write_parts(parts: Parts, directory: Path) -> None:
                 write_new(temporary / f"{name}.{ending}", (lines.encode("utf-8"),))
 
 
-def recipe(run: Run, parts: Parts, directory: Path, share: float, updates: int) -> dict[str, Any]:
+def adapt_config(run: Run, parts: Parts, directory: Path, share: float, updates: int) -> dict[str, Any]:
     """The configuration of the training: `share` of every epoch is the memory."""
     if not parts.rehearsed:
         raise UserError(f"{run.directory}: all its pairs are in the memory; train it further with start=")
@@ -140,10 +140,10 @@ def recipe(run: Run, parts: Parts, directory: Path, share: float, updates: int) 
 
     train = [source("rehearsed"), source("learnt", weight)]
     valid = [source("held_out"), *([source("before")] if parts.before else [])]
-    return recipe_from(run, run, train, valid, SHARE_OF_RATE, updates)
+    return adapt_config_from(run, run, train, valid, ADAPT_RATE, updates)
 
 
-def recipe_from(
+def adapt_config_from(
     run: Run, start: Run, train: list[dict[str, Any]], valid: list[dict[str, Any]], rate: float, updates: int
 ) -> dict[str, Any]:
     """A run's configuration with other corpora, for a short training that begins with the weights of `start`,
@@ -177,7 +177,7 @@ class RunsCompared:
 
     def scores(self, which: list[str]) -> dict[str, float]:
         references = [target for _, target in self.pairs]
-        return {name: metric(which, references) for name, metric in METRICS.items()}
+        return {name: metric(which, references) for name, metric in ADAPT_METRICS.items()}
 
     @property
     def gain(self) -> float:
@@ -210,7 +210,7 @@ class AdaptVerdict:
         return None
 
 
-def compare(old: Translator, new: Translator, parts: Parts, tolerance: float) -> AdaptVerdict:
+def compare_runs(old: Translator, new: Translator, parts: Parts, tolerance: float) -> AdaptVerdict:
     def side(pairs: TextPairs) -> RunsCompared:
         sources = [source for source, _ in pairs]
         return RunsCompared(

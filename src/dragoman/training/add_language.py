@@ -31,12 +31,12 @@ from dragoman.training.adapt import (
     MOST_TESTED,
     RunsCompared,
     TextPairs,
+    adapt_config_from,
     pairs_to_rehearse,
-    recipe_from,
 )
 
 Corpora = dict[Languages, TextPairs]
-SHARE_OF_RATE = 0.5
+LANGUAGE_RATE = 0.5
 """The learning rate, as a share of the run's highest one: more than for corrections, which are few."""
 
 
@@ -73,7 +73,7 @@ def old_directions(run: Run) -> tuple[Languages, ...]:
     return ((data.src_lang, data.tgt_lang),) if data.directions is None else data.directions.trained
 
 
-def gather(run: Run, files: Sequence[str], directions: str, hold_out: float) -> NewLanguage:
+def gather_pairs(run: Run, files: Sequence[str], directions: str, hold_out: float) -> NewLanguage:
     """Everything that is learnt from and tested on. A sentence of the new language that is held out is held
     out in all directions; a directory's own validation files take the place of held-out sentences."""
     rehearsed, before = (_own_pairs(run, part) for part in ("train", "valid"))
@@ -182,7 +182,7 @@ def language_recipe(
 
     train = sources("rehearsed", parts.rehearsed, 1 - share) + sources("learnt", parts.learnt, share)
     valid = sources("before", parts.before) + sources("held_out", parts.held_out)
-    return recipe_from(run, larger, train, valid, SHARE_OF_RATE, updates)
+    return adapt_config_from(run, larger, train, valid, LANGUAGE_RATE, updates)
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from dragoman.config import apply_overrides, to_dict
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
-from dragoman.runs.config import RunConfig, differences
+from dragoman.learning.resolve import resolve_config
+from dragoman.runs.config import RunConfig, config_differences
 from dragoman.runs.directory import Run
 from dragoman.training.budget import Clock
 from dragoman.training.contest_record import Contest, directory_of, read_contest
 from dragoman.training.display import Display, make_display
-from dragoman.training.distributed import Crew, joined
+from dragoman.training.distributed import Crew, joined_crew
 from dragoman.training.draft import Overrides, Source, as_assignments
 from dragoman.training.half_data import MAIN_SHARE, measure_half
 from dragoman.training.plan import Plan, make_plan, open_or_create
@@ -91,7 +91,7 @@ def plan_and_train(
         )
     if half and minutes is not None:
         minutes *= MAIN_SHARE
-    with joined() as crew:
+    with joined_crew() as crew:
         if crew.size > 1 and (search or half):
             option = "--search" if search else "--half"
             raise UserError(f"{option}: it is for one process; start it without torchrun")
@@ -168,11 +168,11 @@ def resume(
         opened = Run.open(directory)
         opened.check_data()
         changed = changed_config(opened, as_assignments(overrides))
-        if differences(opened.config, changed):
+        if config_differences(opened.config, changed):
             with opened.locked():
                 opened.replace_config(changed)
 
-    with joined() as crew:
+    with joined_crew() as crew:
         crew.decide(change)
         opened = _open_as_member(directory, crew)
         display = make_display(quiet or not crew.first)
@@ -197,8 +197,8 @@ def changed_config(run: Run, assignments: Sequence[str]) -> RunConfig:
     plain, old = to_dict(run.config), run.config
     if old.schedule.total is not None and old.schedule.total == old.train.max_updates:
         plain["schedule"]["total"] = None  # follows max_updates unless it is given as well
-    changed = resolve(apply_overrides(plain, assignments))
-    for field, old, new in differences(run.config, changed):
+    changed = resolve_config(apply_overrides(plain, assignments))
+    for field, old, new in config_differences(run.config, changed):
         if any(field == fixed or field.startswith(f"{fixed}.") for fixed in _FIXED):
             raise UserError(
                 f"{field}: a run that has begun cannot change it (from {old!r} to {new!r}): start a new one"

@@ -49,7 +49,7 @@ def best_checkpoints(run: Run, count: int) -> list[str]:
     """The best checkpoints by the run's validation metric, oldest first."""
     metric = run.config.train.metric
     worth = {
-        checkpoint.name_of(record["update"]): record[metric]
+        checkpoint.checkpoint_name(record["update"]): record[metric]
         for record in run.metrics
         if record["kind"] == "valid" and record.get(metric) is not None
     }
@@ -76,8 +76,8 @@ def average_run(run: Run, names: Sequence[str], name: str, device: str = "auto")
         raise UserError(f"{run.directory}: its model is fitted by counting; there is nothing to average")
     with run.locked():
         paths = [run.checkpoints / source for source in names]
-        state = checkpoint.load(paths[-1]).state
-        mean = checkpoint.average(paths, str(state["weights"]))
+        state = checkpoint.load_checkpoint(paths[-1]).state
+        mean = checkpoint.average_checkpoints(paths, str(state["weights"]))
         metrics = _validate(run, state, mean, pick_device(device))
         metric, progress = run.config.train.metric, from_dict(TrainingProgress, state["progress"], "progress")
         progress.best = before = _best(run)
@@ -104,7 +104,7 @@ def _best(run: Run) -> Best | None:
     best = run.best
     if best is None:
         return None
-    state = checkpoint.load(run.checkpoints / Path(best["name"]).name).state
+    state = checkpoint.load_checkpoint(run.checkpoints / Path(best["name"]).name).state
     return from_dict(Best, state["progress"]["best"], f"{best['name']}: best")
 
 

@@ -20,7 +20,7 @@ from dragoman.training.state import Fitting
 AVERAGED = "averaged"
 
 
-class Keeper:
+class CheckpointPolicy:
     def __init__(self, run: Run, training: Fitting, log: Log) -> None:
         self.run, self.training, self.log = run, training, log
         self.root, self.config, self.crew = run.checkpoints, run.config.train, training.crew
@@ -35,7 +35,7 @@ class Keeper:
         elif name is None and (file := self.run.config.transfer.vectors) is not None:
             self.log.say(self.training.begin_with_vectors(Path(file)))
         elif name is not None:
-            changed = self.training.restore(checkpoint.load(self.root / name))
+            changed = self.training.restore(checkpoint.load_checkpoint(self.root / name))
             if changed:
                 self.log.warn(f"training continues, but not bit for bit as before: {', '.join(changed)}")
         self.log.cut_metrics(self.training.progress.metrics_bytes)
@@ -60,7 +60,7 @@ class Keeper:
             self.run.forget_best()
             return True
         try:
-            checkpoint.verify(self.root / best.name)
+            checkpoint.verify_checkpoint(self.root / best.name)
         except checkpoint.Damaged as error:
             self.log.warn(f"{error}; the best checkpoint is lost and will be chosen again")
             self.run.forget_best()
@@ -97,7 +97,7 @@ class Keeper:
     def _save(self, tensors: Mapping[str, Mapping[str, Tensor]], last: bool) -> None:
         progress = self.training.progress
         progress.metrics_bytes = self.log.sync_metrics()
-        name = checkpoint.name_of(progress.update)
+        name = checkpoint.checkpoint_name(progress.update)
         checkpoint.save(self.root, name, tensors, self.training.state())
         if progress.best is not None and progress.best.name == name:
             write_best(self.run.directory, to_dict(progress.best))
@@ -142,7 +142,7 @@ class Keeper:
         training, progress, metric = self.training, self.training.progress, self.config.metric
         began = self.log.clock.seconds()
         part = "ema" if training.average else "model"
-        mean = checkpoint.average([self.root / name for name in names], part)
+        mean = checkpoint.average_checkpoints([self.root / name for name in names], part)
         with training.usable_model(mean) as model:
             found = validator.run(model, training.autocast())
         better = progress.is_better(metric, found.metrics)

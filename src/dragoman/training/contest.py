@@ -29,7 +29,7 @@ from dragoman.training.contest_record import (
     encoded,
     ranked,
 )
-from dragoman.training.display import Display, Quiet, duration
+from dragoman.training.display import Display, NoDisplay, duration
 from dragoman.training.progress import Spent, TrainingProgress
 from dragoman.training.report import write_reasons
 from dragoman.training.session import train_run
@@ -94,7 +94,7 @@ class Running:
                 run.replace_config(replace(run.config, train=train))
         self.display.stage(f"contest: {run.directory.name}", 0, None)
         try:
-            outcome = train_run(run, Quiet(), clock=Since(self.clock))
+            outcome = train_run(run, NoDisplay(), clock=Since(self.clock))
         except UserError as error:
             return Result(run.directory.name, failed=str(error))
         if outcome.exit_status:

@@ -74,11 +74,11 @@ class Display(Protocol):
 
 def make_display(quiet: bool) -> Display:
     if quiet:
-        return Quiet()
+        return NoDisplay()
     return Terminal() if sys.stdout.isatty() else Plain()
 
 
-class Quiet:
+class NoDisplay:
     def tick(self, update: int, total: int | None) -> None: ...
     def status(self, status: UpdateStatus) -> None: ...
     def validation(
@@ -90,7 +90,7 @@ class Quiet:
     def close(self) -> None: ...
 
 
-class Plain(Quiet):
+class Plain(NoDisplay):
     """One line an event with its time, flushed at once: for pipes, files and logs of batch systems. The
     numbers of updates come every few seconds; log.txt has all of them."""
 

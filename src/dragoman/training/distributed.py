@@ -291,7 +291,7 @@ def parts_like(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor]) ->
 
 
 @contextmanager
-def joined() -> Iterator[Crew]:
+def joined_crew() -> Iterator[Crew]:
     """The crew that torchrun has started; alone where it has not.
 
     An error is told once, by whoever meets it first; the others leave without a word.

@@ -24,7 +24,7 @@ from dragoman.data.languages import corpora_by_direction, corpora_in, languages_
 from dragoman.data.scan import Scan
 from dragoman.errors import UserError, no_such_file
 from dragoman.learning import named
-from dragoman.learning.resolve import check_settings, resolve
+from dragoman.learning.resolve import check_settings, resolve_config
 from dragoman.learning.task_plan import completed_task
 from dragoman.learning.vector_plan import refuse_other_images
 from dragoman.runs.config import RunConfig
@@ -88,9 +88,9 @@ def make_draft(
         if plain.get("start") is not None:
             begun = Run.open(str(plain["start"])).config.task
             refuse_other_images(task["task"], str(plain["start"]), begun)
-        return Draft(resolve(task, assignments, minutes))
+        return Draft(resolve_config(task, assignments, minutes))
     if not missing:
-        return Draft(resolve(given, assignments, minutes))
+        return Draft(resolve_config(given, assignments, minutes))
     check_settings(plain)
     profiler = Profiler()
     seed = plain.get("seed", RunConfig.seed)
@@ -119,7 +119,7 @@ def make_draft(
         whole = {**given, **sections}
         if "tokenizer" in missing and "data" in chosen.sections:
             whole["data"] = {**given["data"], **chosen.sections["data"]}
-        return resolve(whole, all_given, minutes), chosen
+        return resolve_config(whole, all_given, minutes), chosen
 
     def rivals(chosen: Chosen) -> list[Contender]:
         fields = {assignment.partition("=")[0] for assignment in assignments}

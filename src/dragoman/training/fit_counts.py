@@ -16,7 +16,7 @@ from dragoman.learning import learning_of
 from dragoman.runs.directory import Outcome, Run
 from dragoman.training.batches import Batches
 from dragoman.training.budget import StopRequest
-from dragoman.training.checkpoints import Keeper
+from dragoman.training.checkpoints import CheckpointPolicy
 from dragoman.training.log import Log
 from dragoman.training.progress import Best
 from dragoman.training.state import Fitting
@@ -28,7 +28,7 @@ _SCORES_AT_ONCE = 1 << 24
 def count_run(run: Run, prepared: Prepared, device: torch.device, log: Log, stop: StopRequest) -> Outcome:
     """Count the training data, unless a checkpoint shows that this has been done."""
     fitting = Fitting(run.config, prepared, device)
-    keeper = Keeper(run, fitting, log)
+    keeper = CheckpointPolicy(run, fitting, log)
     keeper.restore()
     progress, model = fitting.progress, fitting.model
     if not progress.update:
@@ -56,7 +56,7 @@ def _validate(run: Run, prepared: Prepared, fitting: Fitting, log: Log) -> None:
     began = log.clock.seconds()
     found = validator.run(model, fitting.autocast())
     value, loss = found.metrics[config.metric], found.metrics["loss"]
-    progress.best = Best(checkpoint.name_of(progress.update), config.metric, value, loss)
+    progress.best = Best(checkpoint.checkpoint_name(progress.update), config.metric, value, loss)
     log.valid(progress.update, found.metrics, True, found.samples, log.clock.seconds() - began)
 
 

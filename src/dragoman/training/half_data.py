@@ -16,7 +16,7 @@ from dragoman.files import beside, explained, read_regular, replace_file
 from dragoman.runs.config import LOWER_IS_BETTER, RunConfig, refusal_of_other_config, training_differences
 from dragoman.runs.directory import Run
 from dragoman.training.budget import Clock, Since
-from dragoman.training.display import Display, Quiet
+from dragoman.training.display import Display, NoDisplay
 from dragoman.training.report import REPORT
 from dragoman.training.session import train_run
 
@@ -90,7 +90,7 @@ def measure_half(run: Run, display: Display, clock: Clock) -> Run:
     else:
         second = Run.create(directory, config, run.prepared())
     display.line(f"half of the data: every second pair, in {directory}")
-    outcome = train_run(second, Quiet(), clock=Since(clock))
+    outcome = train_run(second, NoDisplay(), clock=Since(clock))
     if outcome.exit_status or second.best is None:
         return second
     prepared = run.prepared()

@@ -5,10 +5,10 @@ from typing import Any
 
 from dragoman import checkpoint
 from dragoman.checkpoint.huggingface import Imported, read_model
-from dragoman.checkpoint.model import CHECKPOINTS, describe, model_tensors, save_tokenizers
+from dragoman.checkpoint.model import CHECKPOINTS, model_description, model_tensors, save_tokenizers
 from dragoman.config import to_dict
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.directory import Run
 from dragoman.training.progress import TrainingProgress
 
@@ -26,7 +26,7 @@ def import_run(
     imported = read_model(directory, prefix, languages)
     if prefix and imported.objective != "translate":
         raise UserError("--prefix: only a model that reads a source has one before it; leave it out")
-    config = resolve(
+    config = resolve_config(
         {
             "data": {
                 "train": [],
@@ -44,7 +44,7 @@ def import_run(
     progress = TrainingProgress()
     state = {
         "progress": to_dict(progress),
-        "model": describe(imported.kind, imported.config, model.vocab, src, tgt),
+        "model": model_description(imported.kind, imported.config, model.vocab, src, tgt),
         "weights": "model",
         "fingerprint": _FINGERPRINT,
         NEW: list(imported.new),
@@ -53,7 +53,7 @@ def import_run(
 
     def fill(temporary: Path) -> None:
         save_tokenizers(temporary, src, tgt)
-        name = checkpoint.name_of(progress.update)
+        name = checkpoint.checkpoint_name(progress.update)
         checkpoint.save(temporary / CHECKPOINTS, name, {"model": model_tensors(model)}, state)
 
     return Run.create_with(out, config, _FINGERPRINT, fill)

@@ -13,8 +13,8 @@ from torch import Tensor
 from dragoman import checkpoint
 from dragoman.checkpoint.model import (
     CHECKPOINTS,
-    describe,
     load_model,
+    model_description,
     model_tensors,
     save_tokenizers,
     vocab_of,
@@ -22,7 +22,7 @@ from dragoman.checkpoint.model import (
 from dragoman.config import to_dict
 from dragoman.data.directions import Directions, Languages
 from dragoman.errors import UserError
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.models import build_network
 from dragoman.runs.directory import Run
 from dragoman.text.extend_vocabulary import extended, origins
@@ -70,7 +70,7 @@ def larger_run(run: Run, tokenizer: Tokenizer, directory: Path) -> Run:
     before, after = model_tensors(loaded.model), model_tensors(model)
     made_of = origins(old, tokenizer)
     tensors = {name: _larger(name, before, tensor, old.size, made_of) for name, tensor in after.items()}
-    config = resolve(
+    config = resolve_config(
         {
             "data": to_dict(run.config.data)
             | {"train": [], "valid": [], "test": [], "imported": str(run.directory)},
@@ -83,7 +83,7 @@ def larger_run(run: Run, tokenizer: Tokenizer, directory: Path) -> Run:
     progress = TrainingProgress()
     state = {
         "progress": to_dict(progress),
-        "model": describe(kind, model_config, vocab, tokenizer, tokenizer),
+        "model": model_description(kind, model_config, vocab, tokenizer, tokenizer),
         "weights": "model",
         "fingerprint": _FINGERPRINT,
     }
@@ -91,7 +91,7 @@ def larger_run(run: Run, tokenizer: Tokenizer, directory: Path) -> Run:
     def fill(temporary: Path) -> None:
         save_tokenizers(temporary, tokenizer, tokenizer)
         checkpoint.save(
-            temporary / CHECKPOINTS, checkpoint.name_of(progress.update), {"model": tensors}, state
+            temporary / CHECKPOINTS, checkpoint.checkpoint_name(progress.update), {"model": tensors}, state
         )
 
     return Run.create_with(directory, config, _FINGERPRINT, fill)

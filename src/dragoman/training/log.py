@@ -20,7 +20,7 @@ from dragoman.errors import missing_extra
 from dragoman.files import open_to_append, sync_directory, sync_file
 from dragoman.runs.records import Sample, read_file
 from dragoman.training.budget import Clock
-from dragoman.training.display import Display, Quiet, UpdateStatus, status_line, validation_line
+from dragoman.training.display import Display, NoDisplay, UpdateStatus, status_line, validation_line
 
 
 class ScalarWriter(Protocol):
@@ -147,7 +147,7 @@ class NoLog(Log):
     """The log of all processes but rank 0: writes nothing."""
 
     def __init__(self) -> None:
-        self.display, self.scalars, self.clock = Quiet(), None, Clock()
+        self.display, self.scalars, self.clock = NoDisplay(), None, Clock()
         self.elapsed_before = 0.0
 
     def cut_metrics(self, length: int) -> None: ...

@@ -17,7 +17,7 @@ from dragoman.runs.directory import Corpus, Outcome, Run
 from dragoman.runs.records import Sample
 from dragoman.training.batches import Batches, UpdateBatch
 from dragoman.training.budget import COOLING, Budget, StopRequest
-from dragoman.training.checkpoints import Keeper
+from dragoman.training.checkpoints import CheckpointPolicy
 from dragoman.training.display import UpdateStatus, duration
 from dragoman.training.estimate import SessionPace
 from dragoman.training.log import Log
@@ -34,7 +34,9 @@ _STANDSTILL = 0.3
 class Loop:
     """One session of training a run."""
 
-    def __init__(self, run: Run, prepared: Corpus, training: Training, keeper: Keeper, log: Log) -> None:
+    def __init__(
+        self, run: Run, prepared: Corpus, training: Training, keeper: CheckpointPolicy, log: Log
+    ) -> None:
         self.run, self.training, self.keeper, self.log = run, training, keeper, log
         self.config, self.crew, self.learning = run.config.train, training.crew, learning_of(run.config)
         self.batches = Batches(run.config, prepared, training.device, self.crew, training.packed)
@@ -262,7 +264,9 @@ class Loop:
 
         with self.training.usable_model() as model:
             metrics, seconds = self.crew.decide(validate)
-        better = progress.count_validation(checkpoint.name_of(progress.update), self.config.metric, metrics)
+        better = progress.count_validation(
+            checkpoint.checkpoint_name(progress.update), self.config.metric, metrics
+        )
         if not better:
             self._react()
         self.pace.pause(seconds)

@@ -206,7 +206,7 @@ def _triangle(config: ScheduleConfig, height: float) -> float:
     return (1 + max(0.0, height) * (config.ratio - 1)) / config.ratio
 
 
-class Average:
+class MovingAverage:
     """A moving average of the weights, by parameter name: ē ← ē + (1 − d)(θ − ē) after every update.
 
     The decay d grows to its full value over the first updates, min(d, (1 + u) / (10 + u)), so that the random

@@ -83,7 +83,9 @@ def report_rows(
         if metric == "exact" and not _wrong(said, metric):
             counts = "none wrong"
         rows.append(("mistakes", f"of {len(said.sources)} translations{_wrong(said, metric)}: {counts}"))
-    rows += [("advice", line) for line in advice(run.metrics, metric, run.config.train.max_minutes)]
+    rows += [
+        ("advice", line) for line in advice_after_training(run.metrics, metric, run.config.train.max_minutes)
+    ]
     return [*rows, ("report", str(run.directory / REPORT))]
 
 
@@ -114,7 +116,9 @@ def write_report(
         replace_file(path, "\n".join(line for part in parts for line in part).encode())
 
 
-def advice(records: Sequence[Mapping[str, Any]], metric: str, minutes: float | None) -> list[str]:
+def advice_after_training(
+    records: Sequence[Mapping[str, Any]], metric: str, minutes: float | None
+) -> list[str]:
     """The most promising next step, judged by the end of the learning curve and the gap between training and
     validation loss."""
     valid = [r for r in records if r["kind"] == "valid" and r.get(metric) is not None]

@@ -17,7 +17,7 @@ from dragoman.runs.directory import Corpus, Outcome, Run
 from dragoman.runs.opening import pick_device
 from dragoman.runs.records import scored
 from dragoman.training.budget import Clock, StopRequest, stop_on_signals
-from dragoman.training.checkpoints import Keeper
+from dragoman.training.checkpoints import CheckpointPolicy
 from dragoman.training.display import Display, duration
 from dragoman.training.distributed import ALONE, Crew
 from dragoman.training.finish import Finish
@@ -78,7 +78,7 @@ def _learn(
 ) -> Outcome:
     """Train by gradient descent."""
     training = Training(run.config, prepared, device, crew)
-    keeper = Keeper(run, training, log)
+    keeper = CheckpointPolicy(run, training, log)
     keeper.restore()
     if training.progress.update:
         log.say(f"{run.directory}: resuming after update {training.progress.update}")

@@ -13,9 +13,9 @@ from dragoman.checkpoint import Checkpoint
 from dragoman.checkpoint.model import (
     LORA,
     build_described,
-    describe,
     load_into,
     loaded_weights,
+    model_description,
     model_tensors,
     own_pairs,
     renamed_weights,
@@ -36,7 +36,7 @@ from dragoman.training.budget import Cooling
 from dragoman.training.distributed import ALONE, Crew, gather, parts_like
 from dragoman.training.graph_capture import GraphRecorder
 from dragoman.training.optim import (
-    Average,
+    MovingAverage,
     build_optimizer,
     load_compiler,
     load_optimizer,
@@ -54,7 +54,7 @@ class Fitting:
 
     amp = False
     packed = False
-    average: Average | None = None
+    average: MovingAverage | None = None
 
     def __init__(self, config: RunConfig, prepared: Corpus, device: torch.device, crew: Crew = ALONE) -> None:
         self.config, self.device, self.crew = config, device, crew
@@ -65,7 +65,7 @@ class Fitting:
         self.tokenizer = tgt
         vocab = vocab_of(src, tgt)
         self.learning = learning_of(config)
-        self.description = describe(kind, model_config, vocab, src, tgt, self.learning.head(config))
+        self.description = model_description(kind, model_config, vocab, src, tgt, self.learning.head(config))
         torch.manual_seed(derive_seed(config.seed, "weights"))
         home = torch.device("cpu") if self.sharded else device  # unsharded, it may not fit on the device
         if config.transfer.lora.rank:
@@ -198,7 +198,7 @@ class Training(Fitting):
         self._passes = crew.wrap(self.model, self.objective, self.sharded)
         self.optimizer = build_optimizer(config.optim, self.model, self.transfer.scales)
         averages = config.train.ema or config.train.asgd
-        self.average = Average(self.model, config.train.ema) if averages else None
+        self.average = MovingAverage(self.model, config.train.ema) if averages else None
         self.parameters = list(self.model.parameters())
         self.amp = uses_bf16(config.train, device)
         self.packed = may_pack(self.learning, config, self.model, device) and not self.sharded

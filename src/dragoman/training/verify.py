@@ -73,7 +73,7 @@ class VerifyReport:
         return [self, *(each for part in self.parts for each in part.everything())]
 
 
-def verify(path: Path) -> VerifyReport:
+def verify_path(path: Path) -> VerifyReport:
     """Check a file or directory. A UserError where it is none that dragoman makes."""
     if not path.exists():
         raise UserError(f"{path}: there is no such file or directory")
@@ -107,7 +107,7 @@ def _members(path: Path) -> Iterable[Path]:
 
 
 def _check(path: Path, kind: str) -> VerifyReport:
-    odd = [entry for entry in sorted(path.rglob("*")) if not is_plain(entry)]
+    odd = [entry for entry in sorted(path.rglob("*")) if not is_file_or_directory(entry)]
     if odd:
         cure = "restore the file from a copy, or create the directory again"
         faults = [Fault(f"{entry}: not a file but {_type_of(entry)}", cure) for entry in odd]
@@ -136,7 +136,9 @@ def _verify_checkpoint(path: Path) -> VerifyReport:
 
     report = VerifyReport(path, CHECKPOINT)
     try:
-        report.count(path / name for name in (*checkpoint.verify(path), checkpoint.MANIFEST))
+        report.count(
+            path / name for name in (*checkpoint.verify_checkpoint(path), checkpoint.CHECKPOINT_MANIFEST)
+        )
     except UserError as error:
         report.faults.append(Fault(str(error), "it cannot be rebuilt; the run has others"))
     return report
@@ -190,7 +192,7 @@ def _verify_tokenizer(path: Path) -> VerifyReport:
     from dragoman.text.tokenizer import Tokenizer
 
     report = VerifyReport(path, TOKENIZER)
-    if not is_plain(path):
+    if not is_file_or_directory(path):
         raise UserError(f"{path}: not a file but {_type_of(path)}")
     try:
         found = Tokenizer.load(path)
@@ -202,7 +204,7 @@ def _verify_tokenizer(path: Path) -> VerifyReport:
     return report
 
 
-def is_plain(path: Path) -> bool:
+def is_file_or_directory(path: Path) -> bool:
     """A file or a directory, or a link to one: what can be opened without waiting for another process."""
     return path.is_file() or path.is_dir()
 

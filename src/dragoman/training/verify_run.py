@@ -67,7 +67,7 @@ def _verify_checkpoints(report: VerifyReport) -> list[str]:
     root = report.path / CHECKPOINTS
     numbered = checkpoint.names(root)
     others = (
-        [path.name for path in root.iterdir() if (path / checkpoint.MANIFEST).exists()]
+        [path.name for path in root.iterdir() if (path / checkpoint.CHECKPOINT_MANIFEST).exists()]
         if root.is_dir()
         else []
     )
@@ -77,13 +77,13 @@ def _verify_checkpoints(report: VerifyReport) -> list[str]:
     damaged: dict[str, str] = {}
     for name in (*numbered, *others):
         try:
-            files = checkpoint.verify(root / name)
-            checkpoint.load(root / name)
+            files = checkpoint.verify_checkpoint(root / name)
+            checkpoint.load_checkpoint(root / name)
         except UserError as error:
             damaged[name] = str(error)
         else:
             whole.append(name)
-            report.count(root / name / file for file in (*files, checkpoint.MANIFEST))
+            report.count(root / name / file for file in (*files, checkpoint.CHECKPOINT_MANIFEST))
     last = next((name for name in reversed(numbered) if name in whole), None)
     for name, problem in damaged.items():
         report.faults.append(Fault(problem, _cure(report.path, name, last, name in numbered)))

@@ -28,7 +28,7 @@ def begin_with_vectors(model: nn.Module, tokenizer: Tokenizer, path: Path) -> st
     if not tables:
         raise UserError("transfer.vectors: this model has no embeddings of whole pieces; choose another one")
     width = tables[0].weight.size(1)
-    wanted = words_of(tokenizer)
+    wanted = whole_words(tokenizer)
     found = read_vectors(path, {form for word in wanted.values() for form in _forms(word)}, width)
     known = {
         piece: vector
@@ -44,7 +44,7 @@ def begin_with_vectors(model: nn.Module, tokenizer: Tokenizer, path: Path) -> st
     return f"vectors of {len(known):,} of {len(wanted):,} words of the vocabulary were found in {path}"
 
 
-def words_of(tokenizer: Tokenizer) -> dict[int, str]:
+def whole_words(tokenizer: Tokenizer) -> dict[int, str]:
     """The pieces that are whole words, or marks such as a comma."""
     found = {}
     for piece, text in enumerate(tokenizer.pieces(range(tokenizer.size))):

@@ -8,10 +8,10 @@ import torch
 import transformers
 
 from dragoman.checkpoint.huggingface import export_huggingface
-from dragoman.checkpoint.model import LoadedModel, describe, vocab_of
+from dragoman.checkpoint.model import LoadedModel, model_description, vocab_of
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import Translator
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.norm import NormPlace
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
@@ -27,10 +27,10 @@ def model(request: pytest.FixtureRequest) -> LoadedModel:
     config = TransformerConfig(num_layers=2, model_dim=32, num_heads=4, ff_dim=64, norm=norm)
     vocab = vocab_of(tokenizer, tokenizer)
     torch.manual_seed(4)
-    network = build("transformer", config, vocab).eval()
+    network = build_model("transformer", config, vocab).eval()
     with torch.no_grad():
         network.get_parameter("encoder.embedding.weight").mul_(3)  # so that it says something
-    state = {"model": describe("transformer", config, vocab, tokenizer, tokenizer)}
+    state = {"model": model_description("transformer", config, vocab, tokenizer, tokenizer)}
     return LoadedModel(network, tokenizer, tokenizer, "x", state)
 
 

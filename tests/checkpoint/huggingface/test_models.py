@@ -14,7 +14,7 @@ from dragoman.decode.rules.constraints import constraints_for
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
 from dragoman.decode.translator.translator import Translator
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.base import Vocab
 from dragoman.models.presets import preset
 from dragoman.training.import_published import import_run
@@ -167,6 +167,6 @@ def test_the_preset_has_the_parameters_of_bart_base() -> None:
     sizes |= dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 12)
     with torch.device("meta"):  # sizes without numbers
         theirs = transformers.BartModel(transformers.BartConfig(**sizes))
-        ours = build(*preset("bart-base"), Vocab(50265, 50265, shared=True))
+        ours = build_model(*preset("bart-base"), Vocab(50265, 50265, shared=True))
     two_rows = 2 * 2 * 768  # of positions, which fairseq counts from 2 on, in encoder and decoder
     assert sum(p.numel() for p in theirs.parameters()) == sum(p.numel() for p in ours.parameters()) + two_rows

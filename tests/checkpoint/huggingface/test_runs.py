@@ -13,10 +13,10 @@ import dragoman
 from checkpoint.huggingface.conftest import numbers_in
 from checkpoint.huggingface.published import save
 from dragoman.checkpoint.huggingface import export_huggingface
-from dragoman.checkpoint.model import LoadedModel, describe, load_model, model_tensors, vocab_of
+from dragoman.checkpoint.model import LoadedModel, load_model, model_description, model_tensors, vocab_of
 from dragoman.cli.main import app
 from dragoman.errors import UserError
-from dragoman.models import build
+from dragoman.models import build_model
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.norm import NormPlace
 from dragoman.nn.positions import SinusoidLayout
@@ -130,12 +130,14 @@ def test_a_model_of_ours_with_our_tokenizer(
         num_layers=1, model_dim=16, num_heads=2, ff_dim=16, norm=norm, position_layout=layout
     )
     vocab = vocab_of(src, tgt)
-    model = build("transformer", options, vocab).eval()
+    model = build_model("transformer", options, vocab).eval()
     with torch.no_grad():  # each dimension has a norm and a bias of its own
         for parameter in model.parameters():
             if parameter.dim() == 1:
                 parameter += torch.randn_like(parameter) / 4
-    loaded = LoadedModel(model, src, tgt, "x", {"model": describe("transformer", options, vocab, src, tgt)})
+    loaded = LoadedModel(
+        model, src, tgt, "x", {"model": model_description("transformer", options, vocab, src, tgt)}
+    )
     out = export_huggingface(loaded, tmp_path / "out")
     order, start = numbers_in(out, src.size)
     for folder, tokenizer in ((out, src), (out if joint else out / "target", tgt)):

@@ -13,7 +13,7 @@ import transformers
 from checkpoint.huggingface.published_text import OPTIONS, PLACES, save_text_model
 from dragoman.checkpoint.huggingface import export_huggingface
 from dragoman.checkpoint.huggingface.read import Imported, read_model
-from dragoman.checkpoint.model import LoadedNetwork, describe, model_tensors
+from dragoman.checkpoint.model import LoadedNetwork, model_description, model_tensors
 from dragoman.data.batch import TextBatch, collate
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
@@ -42,7 +42,7 @@ class Pair:
 
     def loaded(self) -> LoadedNetwork:
         src, tgt = self.ours.src_tokenizer, self.ours.tgt_tokenizer
-        described = describe(self.ours.kind, self.ours.config, self.ours.model.vocab, src, tgt)
+        described = model_description(self.ours.kind, self.ours.config, self.ours.model.vocab, src, tgt)
         return LoadedNetwork(self.ours.model, src, tgt, "x", {"model": described})
 
 

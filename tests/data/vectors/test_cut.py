@@ -10,7 +10,7 @@ from dragoman.data.labelled.example import Example
 from dragoman.data.vectors.config import ImageInput, SeriesInput
 from dragoman.data.vectors.examples import Windows, window_batch
 from dragoman.data.vectors.patches import augmented, image_patches, series_patches, turned, window_scale
-from dragoman.data.vectors.stack import joined, window_starts
+from dragoman.data.vectors.stack import joined_series, window_starts
 from dragoman.errors import UserError
 
 
@@ -48,13 +48,13 @@ def test_augmentation_is_a_function_of_seed_epoch_and_number() -> None:
 def test_windows_of_joined_series_begin_where_they_fit_into_one() -> None:
     series = [np.full((steps, 2), float(number)) for number, steps in enumerate((7, 2, 3, 10))]
     series[3][4, 1] = np.nan
-    values = joined(series)
+    values = joined_series(series)
     assert len(values) == 7 + 2 + 3 + 10 + 3
     for length in (1, 3, 8, 30):
         windows = [values[start : start + length] for start in range(len(values) - length + 1)]
         right = [start for start, own in enumerate(windows) if not np.isinf(own).any()]
         assert window_starts(values, length).tolist() == right
-    assert joined(series[:1]) is series[0]
+    assert joined_series(series[:1]) is series[0]
 
 
 def test_turned_images_are_those_of_pytorch() -> None:

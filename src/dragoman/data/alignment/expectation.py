@@ -151,7 +151,7 @@ def posteriors(asked: BlockQuestion) -> tuple[np.ndarray, np.ndarray]:
     return joint / whole[:, :, None], none / whole
 
 
-STEPS: dict[str, Callable[[BlockQuestion], Any]] = {
+E_STEPS: dict[str, Callable[[BlockQuestion], Any]] = {
     step.__name__: step for step in (diagonal_counts, agreed_counts, best_origins)
 }
 

@@ -36,13 +36,13 @@ from dragoman.data.seal import (
 )
 from dragoman.data.vectors.arrays import labels_file
 from dragoman.data.vectors.images import files_of_images
-from dragoman.data.vectors.stack import series_parts, stacked
+from dragoman.data.vectors.stack import series_parts, stacked_arrays
 from dragoman.data.verified_files import DamagedStore, OutputFiles, StoreFiles
 from dragoman.errors import UserError
 from dragoman.files import new_directory
 from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
-FORMAT_VERSION = 2
+TASK_STORE_VERSION = 2
 _EARLIER = 1
 """The earlier format version, without a seal."""
 _CONTENTS_VERSION = 1
@@ -100,8 +100,10 @@ class PreparedTask:
     @classmethod
     def of(cls, plain: Meta, files: StoreFiles) -> "PreparedTask":
         version = plain.get("labelled")
-        if version != (FORMAT_VERSION if files.verifiable else _EARLIER):
-            raise DamagedStore(f"{files.directory}: prepared in format {version}, this is {FORMAT_VERSION}")
+        if version != (TASK_STORE_VERSION if files.verifiable else _EARLIER):
+            raise DamagedStore(
+                f"{files.directory}: prepared in format {version}, this is {TASK_STORE_VERSION}"
+            )
         try:
             meta = from_dict(LabelledMeta, plain, str(files.directory / META))
         except (UserError, RecursionError) as error:
@@ -184,7 +186,7 @@ def _write(
             corpora, valid = _hold_out(corpora, data.valid_size, seed)
     train = [example for corpus in corpora for example in corpus]
     if task.kind in VECTORS and not arrays:
-        arrays = {"train": stacked(train, task), "valid": stacked(valid, task)}
+        arrays = {"train": stacked_arrays(train, task), "valid": stacked_arrays(valid, task)}
     joined = " ".join if task.kind == "tag" else "\n".join
     said = [(str(each.target),) if task.kind == "caption" else each.texts for each in train]
     texts = (text for own in said for text in joined(own).split("\n"))
@@ -203,7 +205,7 @@ def _write(
         for name, values in arrays.items():
             output.create(result / f"{name}.values").write(values)
     told = {name: [values.dtype.str, *values.shape] for name, values in arrays.items()}
-    meta = to_dict(LabelledMeta(FORMAT_VERSION, fingerprint, tuple(ranges), told))
+    meta = to_dict(LabelledMeta(TASK_STORE_VERSION, fingerprint, tuple(ranges), told))
     write_seal(result, {name: value for name, value in meta.items() if name != "arrays" or value}, output)
 
 

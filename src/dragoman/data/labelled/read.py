@@ -15,7 +15,7 @@ from dragoman.data.vectors.images import read_images
 from dragoman.data.vectors.series import read_labelled_series
 from dragoman.errors import UserError
 
-FORMATS = ("tsv", "csv", "jsonl", "conll", "squad", "lines")
+TASK_FORMATS = ("tsv", "csv", "jsonl", "conll", "squad", "lines")
 _SUFFIXES = {".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _VECTOR_READERS = {"image": read_images, "caption": read_images, "series": read_labelled_series}
 _MANY = 1000
@@ -41,7 +41,7 @@ def read_examples(source: SourceConfig, task: TaskConfig, labelled: bool = True)
             yield from _read_class(path, task, labelled)
         else:
             raise UserError(
-                f"{path}: the format {format} has no labels; expected one of {', '.join(FORMATS)}"
+                f"{path}: the format {format} has no labels; expected one of {', '.join(TASK_FORMATS)}"
             )
 
 
@@ -63,7 +63,7 @@ def detect(path: str, task: TaskConfig) -> str:
     if task.kind == "classify":
         return "lines"
     raise UserError(
-        f"{path}: one file, and it is not one of {', '.join(FORMATS)}; name its format under data.train"
+        f"{path}: one file, and it is not one of {', '.join(TASK_FORMATS)}; name its format under data.train"
     )
 
 

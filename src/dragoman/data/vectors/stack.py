@@ -13,7 +13,7 @@ from dragoman.data.vectors.series import read_series
 from dragoman.errors import UserError
 
 
-def stacked(examples: Sequence[Example], task: TaskConfig) -> np.ndarray:
+def stacked_arrays(examples: Sequence[Example], task: TaskConfig) -> np.ndarray:
     """The images, or the series padded to the window with NaN."""
     own = [example for example in examples if isinstance(example, VectorExample)]
     if task.image is not None:
@@ -89,10 +89,10 @@ def series_parts(
                 Example((f"{path}[{start + number}]",), None, f"{path}: step {start + number + 1}")
                 for number in range(count)
             ]
-    return {name: joined(values) for name, values in found.items()}, examples
+    return {name: joined_series(values) for name, values in found.items()}, examples
 
 
-def joined(series: Sequence[np.ndarray]) -> np.ndarray:
+def joined_series(series: Sequence[np.ndarray]) -> np.ndarray:
     """Series (N C) one after the other, with a row of infinities between two of them."""
     border = np.full((1, series[0].shape[1]), np.inf, dtype=series[0].dtype)
     rows = [series[0]]

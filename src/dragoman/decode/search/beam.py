@@ -4,7 +4,8 @@
                 ▲                                              │            │
                 └── select(order) ◀── first K that continue ◀──┘            └─▶ ended: set aside
 
-The allocation orders the extensions: by default the highest sums come first; `beam_allocation.py` has another.
+The allocation orders the extensions. By default the highest sums come first; `beam_allocation.py` has
+another.
 
 Every sentence is searched independently, with its own length limit and its own stopping rule. Finished
 sentences leave the batch. The last token of a hypothesis is always `</s>`, also if the length limit forced
@@ -23,7 +24,7 @@ import torch
 import torch.nn.functional as F
 
 from dragoman.decode.search.batch import SearchBatch
-from dragoman.decode.search.beam_allocation import BLOCK, Allocation
+from dragoman.decode.search.beam_allocation import TOP_K_BLOCK, Allocation
 from dragoman.decode.search.config import BeamSearch
 from dragoman.decode.search.coverage import covered
 from dragoman.decode.search.job import COMPACT_AT, Ended, FinishReason
@@ -57,7 +58,7 @@ def best_extensions(
 ) -> tuple[Float[Tensor, "A C"], Int[Tensor, "A C"], Int[Tensor, "A C"]]:
     """Plain beam search: the highest sums."""
     size = scores.size(1)
-    if size // BLOCK > 4 * count:
+    if size // TOP_K_BLOCK > 4 * count:
         return _best_by_blocks(scores.view(len(sums), -1, size), sums, count)
     values, pieces = scores.topk(min(count, size), dim=1)  # N 2K
     extended = (sums.view(-1, 1) + values).view(len(sums), -1)  # A K·2K
@@ -71,14 +72,14 @@ def _best_by_blocks(
     """The best extensions of a sentence are in the `count` blocks with the highest maxima over all its rows,
     so only those are sorted, and the remainder at the end of a row."""
     sentences, beams, size = scores.shape
-    blocks = size // BLOCK
-    body = scores[:, :, : blocks * BLOCK].view(sentences, beams, blocks, BLOCK)
+    blocks = size // TOP_K_BLOCK
+    body = scores[:, :, : blocks * TOP_K_BLOCK].view(sentences, beams, blocks, TOP_K_BLOCK)
     tops = (body.amax(dim=3) + sums[:, :, None]).flatten(1)  # A K·V/64
     chosen = tops.topk(count, dim=1).indices  # A C
     parents = chosen // blocks
-    inner = torch.arange(BLOCK, device=scores.device)
-    first = parents * size + chosen % blocks * BLOCK  # in the scores of a sentence
-    ends = torch.arange(blocks * BLOCK, size, device=scores.device)
+    inner = torch.arange(TOP_K_BLOCK, device=scores.device)
+    first = parents * size + chosen % blocks * TOP_K_BLOCK  # in the scores of a sentence
+    ends = torch.arange(blocks * TOP_K_BLOCK, size, device=scores.device)
     rest = (torch.arange(beams, device=scores.device)[:, None] * size + ends).flatten()
     places = torch.cat([(first[:, :, None] + inner).flatten(1), rest.expand(sentences, -1)], dim=1)
     own = sums.gather(1, places // size) + scores.flatten(1).gather(1, places)

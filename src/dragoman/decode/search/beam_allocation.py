@@ -19,7 +19,7 @@ from dragoman.decode.rules.required_phrases import FAR, Required
 from dragoman.shapes import Float, Int, Tensor
 
 _LAST = 1 << 62  # the turn of extensions that cannot continue
-BLOCK = 64  # width of the blocks whose maxima locate the best tokens of a large vocabulary
+TOP_K_BLOCK = 64  # width of the blocks whose maxima locate the best tokens of a large vocabulary
 
 
 class Allocation(Protocol):
@@ -96,14 +96,14 @@ def best_pieces(scores: Float[Tensor, "N V"], count: int) -> tuple[Float[Tensor,
     """The `count` best of each row. In a large row they are in the `count` blocks with the highest maxima, so
     only those are sorted."""
     rows, size = scores.shape
-    blocks = size // BLOCK
+    blocks = size // TOP_K_BLOCK
     if blocks <= 4 * count:
         return scores.topk(count, dim=1)
-    body = scores[:, : blocks * BLOCK].view(rows, blocks, BLOCK)
+    body = scores[:, : blocks * TOP_K_BLOCK].view(rows, blocks, TOP_K_BLOCK)
     top_blocks = body.amax(dim=2).topk(count, dim=1).indices  # N C
-    inner = torch.arange(BLOCK, device=scores.device)
-    within = (top_blocks[:, :, None] * BLOCK + inner).flatten(1)  # N C·64
-    rest = torch.arange(blocks * BLOCK, size, device=scores.device).expand(rows, -1)
+    inner = torch.arange(TOP_K_BLOCK, device=scores.device)
+    within = (top_blocks[:, :, None] * TOP_K_BLOCK + inner).flatten(1)  # N C·64
+    rest = torch.arange(blocks * TOP_K_BLOCK, size, device=scores.device).expand(rows, -1)
     places = torch.cat([within, rest], dim=1)
     values, chosen = scores.gather(1, places).topk(count, dim=1)
     return values, places.gather(1, chosen)
@@ -113,12 +113,12 @@ def best_piece(scores: Float[Tensor, "N V"]) -> Int[Tensor, "N"]:
     """`argmax` with the first index among equals. On a long row argmax is many times slower than max, because
     it tracks an index for every value; so the block of the maximum is found first."""
     rows, size = scores.shape
-    blocks = size // BLOCK
+    blocks = size // TOP_K_BLOCK
     if blocks < 4:
         return scores.argmax(dim=1)
-    tops = scores[:, : blocks * BLOCK].view(rows, blocks, BLOCK).amax(dim=2)  # N V/64
-    if size % BLOCK:
-        tops = torch.cat([tops, scores[:, blocks * BLOCK :].amax(dim=1, keepdim=True)], dim=1)
-    first = tops.argmax(dim=1) * BLOCK
-    places = (first[:, None] + torch.arange(BLOCK, device=scores.device)).clamp_(max=size - 1)  # N 64
+    tops = scores[:, : blocks * TOP_K_BLOCK].view(rows, blocks, TOP_K_BLOCK).amax(dim=2)  # N V/64
+    if size % TOP_K_BLOCK:
+        tops = torch.cat([tops, scores[:, blocks * TOP_K_BLOCK :].amax(dim=1, keepdim=True)], dim=1)
+    first = tops.argmax(dim=1) * TOP_K_BLOCK
+    places = (first[:, None] + torch.arange(TOP_K_BLOCK, device=scores.device)).clamp_(max=size - 1)  # N 64
     return places.gather(1, scores.gather(1, places).argmax(dim=1, keepdim=True))[:, 0]

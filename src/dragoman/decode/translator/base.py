@@ -12,7 +12,7 @@ from dragoman.decode.rules.constraints import FREE, Constraints, constraints_of_
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Cancelled, Job, never
 from dragoman.decode.translator.hypothesis import Hypothesis, Partial, refuse_string, sentence_in
-from dragoman.decode.translator.protected import aligned, keep_spans
+from dragoman.decode.translator.protected import aligned_hypotheses, keep_spans
 from dragoman.errors import UserError
 from dragoman.text.all_capitals import in_lower_case
 from dragoman.text.context import ContextConfig, fitted, last_sentences, sentence_of, with_sentence
@@ -208,7 +208,7 @@ class BaseTranslator(ABC):
                 )
 
             hypotheses = keep_spans(hypotheses, texts, protect, translate_again, self.aligner, size)
-        return aligned(hypotheses, texts, protect, self.aligner, size) if align else hypotheses
+        return aligned_hypotheses(hypotheses, texts, protect, self.aligner, size) if align else hypotheses
 
     def _in_context(
         self,

@@ -70,7 +70,7 @@ def _restored(
     return results
 
 
-def aligned(
+def aligned_hypotheses(
     found: Sequence[Sequence[Hypothesis]],
     texts: Sequence[str],
     kinds: Collection[SpanKind],

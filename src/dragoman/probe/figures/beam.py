@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from dragoman.decode.search.trace import Candidate, Trace
 from dragoman.errors import UserError
 from dragoman.evaluate.plot import COLOURS, canvas, figure_files
-from dragoman.probe.figures.pieces import shown
+from dragoman.probe.figures.pieces import visible_spaces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +99,7 @@ def _half_width(found: Candidate) -> float:
 
 
 def _text(found: Candidate) -> str:
-    return str(found.token) if found.piece is None else shown(found.piece)
+    return str(found.token) if found.piece is None else visible_spaces(found.piece)
 
 
 def _legend(figure: "Figure", fates: set[str], has_path: bool) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman.evaluate.plot import canvas, figure_files
-from dragoman.probe.figures.pieces import shown
+from dragoman.probe.figures.pieces import visible_spaces
 
 _ACROSS = 6
 _INCHES = 1.5
@@ -28,7 +28,9 @@ def draw_patches(
     each = np.kron(maps, np.ones((height // maps.shape[1], width // maps.shape[2])))
     light = 0.15 + 0.85 * each / each.max(axis=(1, 2), keepdims=True)
     colours = np.broadcast_to(image, (height, width, 3)) / 255
-    titles = [f"{shown(word)}  {100 * share:.0f}%" for word, share in zip(said, probabilities, strict=True)]
+    titles = [
+        f"{visible_spaces(word)}  {100 * share:.0f}%" for word, share in zip(said, probabilities, strict=True)
+    ]
     panels = [("image", colours), *zip(titles, colours * light[..., None] + _warm(light), strict=True)]
     with canvas() as figure_of:
         figure = figure_of(figsize=(_INCHES * across, (_INCHES + 0.3) * down), dpi=200, layout="constrained")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dragoman.evaluate.plot import canvas, figure_files, signed_colours
-from dragoman.probe.figures.pieces import shown
+from dragoman.probe.figures.pieces import visible_spaces
 from dragoman.probe.words import View
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ def _draw(axes: "Axes", view: View, signed: bool, most: float) -> "AxesImage":
     from matplotlib import colormaps
 
     colours = (signed_colours() if signed else colormaps["Blues"]).with_extremes(bad=HIDDEN)
-    shown = np.ma.masked_array(view.weights, view.hidden)
-    return axes.imshow(shown, cmap=colours, vmin=-most if signed else 0.0, vmax=most, aspect="equal")
+    masked = np.ma.masked_array(view.weights, view.hidden)
+    return axes.imshow(masked, cmap=colours, vmin=-most if signed else 0.0, vmax=most, aspect="equal")
 
 
 def _most(views: Sequence[View], signed: bool) -> float:
@@ -107,9 +107,15 @@ def _label(axes: "Axes", view: View, size: float) -> None:
     axes.spines[:].set_visible(False)
     # A $ in a text is a $.
     axes.set_xticks(
-        range(len(view.columns)), list(map(shown, view.columns)), fontsize=size, rotation=90, parse_math=False
+        range(len(view.columns)),
+        list(map(visible_spaces, view.columns)),
+        fontsize=size,
+        rotation=90,
+        parse_math=False,
     )
-    axes.set_yticks(range(len(view.rows)), list(map(shown, view.rows)), fontsize=size, parse_math=False)
+    axes.set_yticks(
+        range(len(view.rows)), list(map(visible_spaces, view.rows)), fontsize=size, parse_math=False
+    )
     if max(view.weights.shape) <= _LABELLED:  # white lines between the cells
         axes.set_xticks(np.arange(0.5, len(view.columns) - 1), minor=True)
         axes.set_yticks(np.arange(0.5, len(view.rows) - 1), minor=True)

@@ -24,7 +24,7 @@ from dragoman.models.markov import Markov
 from dragoman.runs.config import RunConfig
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import load
-from dragoman.training import checkpoints as keeper
+from dragoman.training import checkpoints as policy
 from dragoman.training import plan
 from dragoman.training.api import resume, train
 from dragoman.training.display import NoDisplay, Plain
@@ -114,9 +114,9 @@ def test_a_run_that_died_starts_again_and_ends_with_the_same_bytes(
         if moment == "table":
             patch.setattr("dragoman.nn.skip_votes.MaskedTable.fill", crash)
         elif moment == "save":
-            patch.setattr(keeper.checkpoint, "save", crash)
+            patch.setattr(policy.checkpoint, "save", crash)
         else:
-            patch.setattr(keeper, "write_best", crash)
+            patch.setattr(policy, "write_best", crash)
         with pytest.raises(Crash):
             train_run(killed, NoDisplay())
     train_run(killed, NoDisplay())

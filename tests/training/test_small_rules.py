@@ -59,8 +59,8 @@ def test_the_best_of_every_kept_checkpoint_is_kept(tmp_path: Path, keep: int, ex
         folder = tmp_path / checkpoint.checkpoint_name(number)
         folder.mkdir()
         (folder / checkpoint.STATE).write_text(json.dumps({"progress": {"best": {"name": best}}}))
-    keeper: Any = SimpleNamespace(root=tmp_path, config=SimpleNamespace(keep=keep))
-    assert CheckpointPolicy._bests(keeper) == expected
+    policy: Any = SimpleNamespace(root=tmp_path, config=SimpleNamespace(keep=keep))
+    assert CheckpointPolicy._bests(policy) == expected
 
 
 def test_guesses_about_the_next_text_are_counted_over_all_batches() -> None:

@@ -27,7 +27,6 @@ _MOST_WORDS = 60
 _SAME = 3.0
 """Score of a word that is in neither table but occurs on both sides: a name or a number."""
 
-TextPair = tuple[str, str]
 LexiconRow = tuple[list[str], list[str]]
 
 
@@ -116,13 +115,13 @@ class _Half:
 class Lexicon:
     """Scores pairs. The score is high if the words of each side explain those of the other."""
 
-    def __init__(self, sample: Sequence[TextPair]) -> None:
+    def __init__(self, sample: Sequence[tuple[str, str]]) -> None:
         halves: tuple[list[LexiconRow], list[LexiconRow]] = [], []
         for pair in sample:
             halves[half_of(pair)].append((word_stems(pair[0]), word_stems(pair[1])))
         self._halves = [_Half(rows) for rows in halves]
 
-    def scores(self, pairs: Sequence[TextPair], halves: np.ndarray | None = None) -> np.ndarray:
+    def scores(self, pairs: Sequence[tuple[str, str]], halves: np.ndarray | None = None) -> np.ndarray:
         """The scores of pairs. For artificial pairs, `halves` says which half their sentences come from."""
         rows = [(word_stems(src), word_stems(tgt)) for src, tgt in pairs]
         own_half = np.array([half_of(pair) for pair in pairs]) if halves is None else halves
@@ -134,6 +133,6 @@ class Lexicon:
         return result
 
 
-def half_of(pair: TextPair) -> int:
+def half_of(pair: tuple[str, str]) -> int:
     """The table (0 or 1) that a pair is used to train."""
     return crc32("\t".join(pair).encode("utf-8", "surrogatepass")) & 1

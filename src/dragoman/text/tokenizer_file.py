@@ -201,7 +201,8 @@ def _check(content: object) -> Vocabulary:
         raise UserError(f"it does not say that its format is '{TOKENIZER_FORMAT}'")
     if content.get("version") != TOKENIZER_VERSION:
         raise UserError(
-            f"its version is {shown(content.get('version'))}, and this dragoman reads version {TOKENIZER_VERSION}"
+            f"its version is {shown(content.get('version'))}, and this dragoman reads version "
+            f"{TOKENIZER_VERSION}"
         )
     if set(content) != set(_FIELDS):
         raise UserError(f"expected the fields {', '.join(_FIELDS)}, found {shown(list(content))}")

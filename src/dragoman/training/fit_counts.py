@@ -28,8 +28,8 @@ _SCORES_AT_ONCE = 1 << 24
 def count_run(run: Run, prepared: Prepared, device: torch.device, log: Log, stop: StopRequest) -> Outcome:
     """Count the training data, unless a checkpoint shows that this has been done."""
     fitting = Fitting(run.config, prepared, device)
-    keeper = CheckpointPolicy(run, fitting, log)
-    keeper.restore()
+    policy = CheckpointPolicy(run, fitting, log)
+    policy.restore()
     progress, model = fitting.progress, fitting.model
     if not progress.update:
         epoch = _Epoch(run, prepared, device, log, stop)
@@ -40,7 +40,7 @@ def count_run(run: Run, prepared: Prepared, device: torch.device, log: Log, stop
         progress.update = progress.epoch = 1
         progress.tokens = epoch.tokens
         _validate(run, prepared, fitting, log)
-        keeper.save(last=True)
+        policy.save(last=True)
     return Outcome("every pair has been counted", progress.update)
 
 

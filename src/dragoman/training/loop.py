@@ -35,9 +35,9 @@ class Loop:
     """One session of training a run."""
 
     def __init__(
-        self, run: Run, prepared: Corpus, training: Training, keeper: CheckpointPolicy, log: Log
+        self, run: Run, prepared: Corpus, training: Training, policy: CheckpointPolicy, log: Log
     ) -> None:
-        self.run, self.training, self.keeper, self.log = run, training, keeper, log
+        self.run, self.training, self.policy, self.log = run, training, policy, log
         self.config, self.crew, self.learning = run.config.train, training.crew, learning_of(run.config)
         self.batches = Batches(run.config, prepared, training.device, self.crew, training.packed)
         self.validator = self.learning.validator(run.config, prepared, training.device)
@@ -63,7 +63,7 @@ class Loop:
                 f"continue with  dragoman resume {quote(str(self.run.directory))} train.max_minutes=5"
             )
         if ended is None:
-            self.keeper.check_space()
+            self.policy.check_space()
             ended = f"max_epochs {config.max_epochs} is reached"  # used if the data end first
             for data in self.batches.updates(progress.epoch, progress.batch, progress.window):
                 progress.update += 1
@@ -94,7 +94,7 @@ class Loop:
             stop.signal = asked
             return Outcome(f"stopped by {stop.name}", progress.update, stop.exit_status)
         if config.average:
-            self.keeper.average(self.validator)
+            self.policy.average(self.validator)
         return Outcome(ended, progress.update)
 
     def _make_budget(self) -> Budget | None:
@@ -138,7 +138,7 @@ class Loop:
     def _save(self, last: bool) -> None:
         if self.budget is not None:
             self.budget.note()
-        seconds = self.pace.save = self.keeper.save(last)
+        seconds = self.pace.save = self.policy.save(last)
         self.pace.pause(seconds)  # speeds are those of training
         if self.budget is not None:
             self.budget.saved(self.training.time_share, seconds)

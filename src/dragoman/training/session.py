@@ -78,8 +78,8 @@ def _learn(
 ) -> Outcome:
     """Train by gradient descent."""
     training = Training(run.config, prepared, device, crew)
-    keeper = CheckpointPolicy(run, training, log)
-    keeper.restore()
+    policy = CheckpointPolicy(run, training, log)
+    policy.restore()
     if training.progress.update:
         log.say(f"{run.directory}: resuming after update {training.progress.update}")
     if training.transfer.told:
@@ -89,7 +89,7 @@ def _learn(
             f"train.accumulate {run.config.train.accumulate} is no multiple of the {crew.size} processes, so "
             "some of them wait in every update"
         )
-    loop = Loop(run, prepared, training, keeper, log)
+    loop = Loop(run, prepared, training, policy, log)
     for note in learning_of(run.config).notes(loop.batches.examples):
         log.say(note)
     begun = training.progress.update

@@ -221,9 +221,8 @@ def main() -> None:
         f"{kept['bytes'] / 2**20:,.0f} MiB, batches of {BATCH_TOKENS} tokens, medians of {options.rounds} "
         "processes each, in turns. CPU seconds, files in the system's cache. `no check` maps the files and "
         "believes them, as stores were read before they had hashes. Loading is that of ids alone: nothing is "
-        f"learnt. With blocks of {BLOCK_BYTES >> 10} KiB, the size in use, checks take {checked:.2f} µs a pair "
-        "of "
-        "the first epoch; with Transformer-base on an H200 a pair takes about 50 µs "
+        f"learnt. With blocks of {BLOCK_BYTES >> 10} KiB, the size in use, checks take {checked:.2f} µs a "
+        "pair of the first epoch; with Transformer-base on an H200 a pair takes about 50 µs "
         "([train_gpu.md](train_gpu.md)), and is loaded in a thread beside it."
     )
     rows = [row(block, figures) for block, figures in read.items()]

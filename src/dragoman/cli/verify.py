@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from dragoman.training.verify import VerifyReport
 
 
-def verify_path(
+def verify(
     path: Annotated[
         Path,
         typer.Argument(
@@ -25,10 +25,9 @@ def verify_path(
 
     It says what is damaged and what can be rebuilt. Exit status 0: all is intact; 1: something is not.
     """
-    from dragoman.training.verify import remove_leftovers
-    from dragoman.training.verify import verify_path as check
+    from dragoman.training.verify import remove_leftovers, verify_path
 
-    found = check(path)
+    found = verify_path(path)
     reports = found.everything()
     for report in reports:
         _print(report)

@@ -264,7 +264,7 @@ def test_a_job_goes_on_from_the_address_on_another_machine(
 
     run, text = small_run, tmp_path / "mono.en"
     text.write_text("".join(f"{src}\n" for src, _ in pairs), encoding="utf-8")
-    monkeypatch.setattr(corpus_job, "CHUNK", 10)
+    monkeypatch.setattr(corpus_job, "LINES_AT_ONCE", 10)
     command = ["back-translate", str(run), str(text), "--device", "cpu", "--out"]
     assert CliRunner().invoke(app, [*command, str(tmp_path / "alone")]).exit_code == 0
     translate, asked = corpus_job._translate, []

@@ -49,7 +49,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
     """One of each kind, of many small blocks."""
     root = tmp_path_factory.mktemp("stores").resolve()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verified_files, "BLOCK", BLOCK)
+        patch.setattr(verified_files, "BLOCK_BYTES", BLOCK)
         return {kind: Made(kind, root / kind) for kind in KINDS}
 
 

@@ -121,7 +121,7 @@ def test_constraints_and_protected_spans_are_of_the_text_itself(translator: Tran
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_job, "CHUNK", 3)
+    monkeypatch.setattr(corpus_job, "LINES_AT_ONCE", 3)
 
 
 @pytest.mark.usefixtures("small_chunks")

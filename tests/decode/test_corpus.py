@@ -27,7 +27,7 @@ def translator() -> Translator:
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CHUNK", 3)
+    monkeypatch.setattr(module, "LINES_AT_ONCE", 3)
 
 
 def expected(translator: Translator) -> bytes:

@@ -33,7 +33,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a command works, always with the same path: a run remembers paths."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setattr(corpus, "CHUNK", 3)
+    monkeypatch.setattr(corpus, "LINES_AT_ONCE", 3)
     return tmp_path / "root"
 
 

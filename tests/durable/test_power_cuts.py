@@ -389,7 +389,7 @@ def test_vectors_are_replaced(tmp_path: Path) -> None:
 
 
 def test_a_corpus_goes_on_from_what_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus, "CHUNK", 2)
+    monkeypatch.setattr(corpus, "LINES_AT_ONCE", 2)
     translator = tiny_translator()
     texts, task = (
         ["a b", "b", "c c a"],

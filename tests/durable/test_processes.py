@@ -108,7 +108,7 @@ def test_a_reader_whose_checkpoint_is_removed_takes_a_newer_one(
             files.discard(path)
         return real(path)
 
-    monkeypatch.setattr(checkpoint, "verify", verify)
+    monkeypatch.setattr(checkpoint, "verify_checkpoint", verify)
     assert_is(checkpoint.newest(tmp_path, pytest.fail), 2)
 
 

@@ -48,7 +48,7 @@ def member() -> Iterator[Crew]:
 
 def losses(files: tuple[str, str], out: Path, join: Join, *overrides: str) -> list[float]:
     """Of all updates and validations."""
-    api.joined = join
+    api.joined_crew = join
     run = api.train(apply_overrides(toy_config(files), [*UPDATES, *overrides]), out=out, quiet=True)
     return [record["loss"] for record in run.metrics]
 

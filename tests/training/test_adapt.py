@@ -135,7 +135,7 @@ def test_what_got_better_and_worse_is_told() -> None:
 def test_the_command(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, better: bool) -> None:
     """Whether the new run is better is said by the test: two updates teach nothing."""
     gained = RunsCompared([("a", "x y z")], ["x"], ["x y z" if better else ""])
-    monkeypatch.setattr(adapt, "compare", lambda *_: AdaptVerdict(gained, RunsCompared([], [], []), 0.5))
+    monkeypatch.setattr(adapt, "compare_runs", lambda *_: AdaptVerdict(gained, RunsCompared([], [], []), 0.5))
     before = sorted(path.name for path in run.directory.rglob("*"))
     command = ["adapt", str(run.directory), memory_file(tmp_path / "a.tsv"), "--updates", "2", "-q"]
     command += ["-o", str(tmp_path / "new"), "train.batch_tokens=400"]

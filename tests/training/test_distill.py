@@ -54,7 +54,7 @@ def test_the_text_is_that_of_the_training_data(teacher: Run, tmp_path: Path) -> 
 def test_interrupted_and_resumed_it_has_the_same_bytes(
     teacher: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus, "CHUNK", 50)
+    monkeypatch.setattr(corpus, "LINES_AT_ONCE", 50)
     ranges = (CorpusRange(0, 60, 2.0), CorpusRange(60, 60, 1.0), CorpusRange(60, 144, 1.0))
     prepared = teacher.prepared()
     prepared.train.corpora = ranges

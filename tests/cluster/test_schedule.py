@@ -113,6 +113,12 @@ def test_at_most_two_chunks_a_worker_are_read_ahead() -> None:
         assert len(read) - number <= 9
 
 
+def test_workers_go_on_while_a_result_is_written() -> None:
+    hands = Hands(1)
+    for number, _ in enumerate(Schedule(hands, chunks(), 0, print).results(), 1):
+        assert list(hands.asked.values()) == chunks()[number : number + 1]
+
+
 def test_what_is_nobodys_line_ends_the_work() -> None:
     with pytest.raises(UserError, match="no such run"):
         gathered(Hands(2, poison={LINES[3]: "refuse"}))

@@ -42,7 +42,7 @@ class Elsewhere:
     identity: Mapping[str, list[str]]
 
     def open(self) -> Callable[[Sequence[Any]], Any]:
-        from dragoman.runs.corpus_job import refuse_other
+        from dragoman.runs.identity import refuse_other
 
         opened = self.work.asked.open(self.device)
         refuse_other(self.work.asked.directory, self.identity, identity_of(opened, self.work.asked))
@@ -52,7 +52,7 @@ class Elsewhere:
 def identity_of(opened: Opened, asked: Asked) -> dict[str, list[str]]:
     """Hashes of what the translations depend on."""
     from dragoman.files import hash_file
-    from dragoman.runs.corpus_job import identity
+    from dragoman.runs.identity import identity
 
     if hasattr(opened.translator, "scorer"):
         return identity(opened.translator)

@@ -127,10 +127,11 @@ class Schedule(Generic[T]):
     def results(self) -> Iterator[Any]:
         following = 0
         while True:
-            while following in self._results:
+            self._hand_out(following)  # first, so that workers go on while a result is written
+            if following in self._results:
                 yield self._results.pop(following)
                 following += 1
-            self._hand_out(following)
+                continue
             if not self._busy and not self._again and self._ended:
                 return
             replies = self._crew.replies()

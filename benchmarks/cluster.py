@@ -1,8 +1,8 @@
 """Does a cluster write what one machine writes, whatever dies, and what does it cost?
 
     python benchmarks/cluster.py bytes        1, 2 and 4 machines, and every command on 2
-    python benchmarks/cluster.py kills        a machine killed at ten random moments, on 1, 2 and 4
-    python benchmarks/cluster.py drivers      the command itself killed at five, and given again
+    python benchmarks/cluster.py kills        a machine killed at random moments, on 1, 2 and 4
+    python benchmarks/cluster.py drivers      the command itself killed at some, and given again
     python benchmarks/cluster.py poison       lines at which workers end or raise
     python benchmarks/cluster.py overhead     against the plain command, in turns
     python benchmarks/cluster.py memory       ten times the input
@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from cluster_model import CHUNK
 from cluster_place import (
     GREEDY,
     STORE,
@@ -63,60 +64,65 @@ def bytes_(place: Place) -> Iterator[str]:
                 yield f"| {count} | {model.name} | {done.seconds:.1f} | {same} |"
 
 
-def undisturbed_seconds(place: Place, text: Path, cluster: Any) -> float:
-    """How long the translation takes on the cluster; `wanted` is that of one process."""
-    place.translate(place.export, text, "wanted", *GREEDY).end()
-    return place.translate(place.export, text, "out", *GREEDY, "--cluster", cluster.address).end().seconds
-
-
 KILLED = (
-    "| machines | undisturbed s | killed after s | lines written then | same bytes | twice | lost |",
+    "| machines | lines written then | after s | whole after s | same bytes | twice | lost |",
     "|---:|---:|---:|---:|---|---:|---:|",
 )
 
 
 def kills(place: Place) -> Iterator[str]:
-    chance, text = random.Random(place.options.seed), place.text(place.options.lines)
-    yield f"{place.options.lines:,} sentences, the export, seed {place.options.seed}.\n"
-    yield from KILLED
-    for count, times in zip(place.options.machines, shares(place.options.times or 10), strict=False):
-        with raylets(count) as cluster:
-            undisturbed = undisturbed_seconds(place, text, cluster)
-            for _ in range(times):
-                begun = place.translate(place.export, text, "out", *GREEDY, "--cluster", cluster.address)
-                after = chance.uniform(1, undisturbed)
-                time.sleep(after)
-                written = lines_in(place.directory / "out.progress.part")
-                ended = " (after the end)" if begun.process.poll() is not None else ""
-                cluster.remove_node(chance.choice(list(cluster.worker_nodes)), allow_graceful=False)
-                cluster.add_node(num_cpus=1, object_store_memory=STORE)
-                begun.end()
-                same = whole(place.directory / "out", place.directory / "wanted")
-                yield f"| {count} | {undisturbed:.1f} | {after:.1f}{ended} | {written:,} | {same} |"
+    def killed(cluster: Any, _begun: Timed) -> None:
+        cluster.remove_node(chance.choice(list(cluster.worker_nodes)), allow_graceful=False)
+        cluster.add_node(num_cpus=1, object_store_memory=STORE)
+
+    chance = random.Random(place.options.seed)
+    yield from disturbed(place, chance, place.options.times or 3, killed, again=False)
 
 
 def drivers(place: Place) -> Iterator[str]:
-    chance, text = random.Random(place.options.seed), place.text(place.options.lines)
+    def killed(_cluster: Any, begun: Timed) -> None:
+        begun.process.send_signal(signal.SIGKILL)
+
+    chance = random.Random(place.options.seed)
+    yield from disturbed(place, chance, place.options.times or 2, killed, again=True)
+
+
+def disturbed(
+    place: Place, chance: random.Random, times: int, kill: Callable[[Any, Timed], None], again: bool
+) -> Iterator[str]:
+    """A row for each kill during the work; those that came after the end are tried again, and not counted.
+    The command is given `again` after one."""
+    text = place.text(place.options.lines)
+    place.translate(place.export, text, "wanted", *GREEDY).end()
     yield f"{place.options.lines:,} sentences, the export, seed {place.options.seed}.\n"
     yield from KILLED
-    for count, times in zip(place.options.machines, shares(place.options.times or 5), strict=False):
+    for count in place.options.machines:
         with raylets(count) as cluster:
-            undisturbed = undisturbed_seconds(place, text, cluster)
-            for _ in range(times):
+            done = 0
+            while done < times:
                 command = (place.export, text, "out", *GREEDY, "--cluster", cluster.address)
-                begun, after = place.translate(*command), chance.uniform(1, undisturbed)
-                time.sleep(after)
-                begun.process.send_signal(signal.SIGKILL)
-                begun.end()
-                written = lines_in(place.directory / "out.progress.part")
-                place.translate(*command).end()
-                same = whole(place.directory / "out", place.directory / "wanted")
-                yield f"| {count} | {undisturbed:.1f} | {after:.1f} | {written:,} | {same} |"
+                begun = place.translate(*command)
+                written = at_random_moment(place, begun, chance)
+                after = time.monotonic() - begun.began
+                if begun.process.poll() is None:
+                    kill(cluster, begun)
+                    done += 1
+                    begun.end()
+                    if again:
+                        place.translate(*command).end()
+                    seconds = time.monotonic() - begun.began
+                    same = whole(place.directory / "out", place.directory / "wanted")
+                    yield f"| {count} | {written:,} | {after:.1f} | {seconds:.1f} | {same} |"
 
 
-def shares(times: int) -> list[int]:
-    """Of 1, 2 and 4 machines."""
-    return [times // 3 + (rest < times % 3) for rest in range(3)]
+def at_random_moment(place: Place, begun: Timed, chance: random.Random) -> int:
+    """Wait until a random part of the lines is written, and some time more; how many are written then."""
+    part = place.directory / "out.progress.part"
+    least, more = chance.randrange(place.options.lines), chance.uniform(0, 2)
+    while begun.process.poll() is None and lines_in(part) < least - least % CHUNK:
+        time.sleep(0.05)
+    time.sleep(more)
+    return lines_in(part)
 
 
 def poison(place: Place) -> Iterator[str]:
@@ -196,7 +202,7 @@ PARTS: dict[str, tuple[str, Callable[[Place], Iterator[str]], int]] = {
 
 
 def save(title: str, rows: list[str]) -> None:
-    """Replace a section of the results."""
+    """Replace a section of the results, or write a new one."""
     text = RESULT.read_text("utf-8")
     head, *sections = re.split(r"^## ", text, flags=re.M)
     known = {section.partition("\n")[0]: section for section in sections}
@@ -208,13 +214,19 @@ def save(title: str, rows: list[str]) -> None:
     )
 
 
+def section(title: str) -> list[str]:
+    _, _, found = RESULT.read_text("utf-8").partition(f"## {title}\n")
+    return [found.partition("\n## ")[0].strip(), ""] if found else []
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--lines", type=int)
-    parser.add_argument("--times", type=int, help="kills, or turns")
+    parser.add_argument("--times", type=int, help="kills on each number of machines, or turns")
     parser.add_argument("--machines", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--add", action="store_true", help="to what its section has already")
     parser.add_argument(
         "--keep", type=Path, help="directory with the run and the export, made if it is not there"
     )
@@ -233,7 +245,8 @@ def main() -> None:
             make_run(place.directory)
             Timed("export", place.run, "--out", place.export).end()
         versions = f"Python {platform.python_version()}, Ray {ray.__version__}, {usable()} cores"
-        rows = [f"`python {' '.join(sys.argv)}`, {time.strftime('%Y-%m-%d')}, {versions}."]
+        rows = section(title) if options.add else []
+        rows.append(f"`python {' '.join(sys.argv)}`, {time.strftime('%Y-%m-%d')}, {versions}.")
         for row in part(place):
             print(row, flush=True)
             rows.append(row)

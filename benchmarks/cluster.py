@@ -7,6 +7,7 @@
     python benchmarks/cluster.py overhead     against the plain command, in turns
     python benchmarks/cluster.py memory       ten times the input
     python benchmarks/cluster.py speed        sentences a second on 1 to 4 machines, for cluster_model.py
+    python benchmarks/cluster.py shared       the same on machines that share the cores of this computer
 
 Each part replaces its section of results/cluster.md. Machines are raylets of Ray's own test cluster on this
 computer, one core each; a machine is killed by SIGKILL to its raylet, which takes its workers with it. The
@@ -27,7 +28,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cluster_model import CHUNK
+from cluster_model import CHUNK, fitted, measure
 from cluster_place import (
     GREEDY,
     STORE,
@@ -172,18 +173,35 @@ def memory(place: Place) -> Iterator[str]:
 def speed(place: Place) -> Iterator[str]:
     """The costs that cluster_model.py takes, and what it has to predict from them. Two cores do not stand for
     four machines, so workers wait in place of translating; all else is real."""
-    from cluster_model import fitted, measure
+    found = timed(place, lambda text, cluster: here(place, text, cluster, lambda work: Waiting(work, RATE)))
+    yield f"Workers that wait as long as {RATE:,} sentences a second take; load {os.getloadavg()[0]:.0f}.\n"
+    yield from fitted(found, RATE, measure(100_000)[0])
 
+
+def shared(place: Place) -> Iterator[str]:
+    """The same with workers that translate, and have the cores of this computer between them."""
+    found = timed(
+        place,
+        lambda text, cluster: place.translate(
+            place.run, text, "out", "--device", "cpu", "--cluster", cluster.address
+        ).end(),
+    )
+    yield f"The run in PyTorch, its default search, a thread a machine; load {os.getloadavg()[0]:.0f}.\n"
+    yield from fitted(found, 0.0, measure(100_000)[0], usable())
+
+
+def timed(place: Place, do: Callable[[Path, Any], object]) -> dict[tuple[int, int], float]:
+    """Seconds by machines and sentences."""
     few, many = place.options.lines // 4, place.options.lines
     found = dict[tuple[int, int], float]()
     for count in place.options.machines:
         with raylets(count) as cluster:
             for lines in (few, many) if count == 1 else (many,):
                 text, began = place.text(lines), time.monotonic()
-                here(place, text, cluster, lambda work: Waiting(work, RATE))
+                do(text, cluster)
                 found[count, lines] = time.monotonic() - began
-    yield f"Workers that wait as long as {RATE:,} sentences a second take; load {os.getloadavg()[0]:.0f}.\n"
-    yield from fitted(found, measure(100_000))
+                print(count, lines, f"{found[count, lines]:.1f} s", file=sys.stderr, flush=True)
+    return found
 
 
 def usable() -> int:
@@ -197,7 +215,8 @@ PARTS: dict[str, tuple[str, Callable[[Place], Iterator[str]], int]] = {
     "poison": ("Poisonous lines", poison, 20_000),
     "overhead": ("What `--cluster local` costs against the plain command", overhead, 100_000),
     "memory": ("Memory while the input is ten times larger", memory, 100_000),
-    "speed": ("The model of costs against 1 to 4 machines", speed, 120_000),
+    "speed": ("The model of costs against 1 to 4 machines", speed, 240_000),
+    "shared": ("The model of costs against 1 to 4 machines that share cores", shared, 30_000),
 }
 
 

@@ -95,23 +95,23 @@ class Nobody:
     """Workers that do nothing, at once; what they are sent and send is pickled, as Ray does it."""
 
     def __init__(self) -> None:
-        self.hired = self.bytes = 0
+        self.started = self.bytes = 0
         self.told: list[Any] = []
 
     def wanted(self) -> int:
         return 8
 
-    def hire(self) -> int:
+    def start(self) -> int:
         from dragoman.cluster.schedule import Ready
 
-        self.hired += 1
-        self.told.append((self.hired, Ready()))
-        return self.hired
+        self.started += 1
+        self.told.append((self.started, Ready()))
+        return self.started
 
-    def give(self, worker: int, items: Sequence[Any]) -> None:
+    def send(self, worker: int, items: Sequence[Any]) -> None:
         from dragoman.cli.output import WrittenLines
-        from dragoman.cluster.on_ray import digest_of
         from dragoman.cluster.schedule import Made
+        from dragoman.cluster.workers import digest_of
 
         digest_of(items)
         sent = pickle.dumps(list(items))
@@ -124,7 +124,7 @@ class Nobody:
         told, self.told = self.told, []
         return told
 
-    def dismiss(self, worker: int) -> None: ...
+    def stop(self, worker: int) -> None: ...
 
 
 def measure(count: int) -> tuple[float, float]:

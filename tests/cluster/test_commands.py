@@ -14,7 +14,7 @@ from dragoman.cli import clustered, texts
 from dragoman.cli.main import app
 from dragoman.cli.translators import Opened
 from dragoman.cluster import on_ray
-from dragoman.cluster.on_ray import Work
+from dragoman.cluster.workers import Work
 from dragoman.data import filter as data_filter
 from dragoman.decode.confidence import FEATURES, Calibration
 from dragoman.runs import corpus_job
@@ -31,8 +31,10 @@ class Nearby:
 
     def __init__(self) -> None:
         self.parts = 0
+        self.devices: list[str] = []
 
-    def device(self, _device: str) -> str:
+    def device(self, device: str) -> str:
+        self.devices.append(device)
         return "cpu"
 
     def map(self, work: Work, chunks: Iterable[list[Any]], _device: str, _begun: int = 0) -> Iterator[Any]:
@@ -42,11 +44,11 @@ class Nearby:
             yield sent(do(sent(chunk)))
 
     @contextmanager
-    def helpers(self, work: Work) -> Iterator["NearbyHelpers"]:
-        yield NearbyHelpers(self, sent(work).open())
+    def pool(self, work: Work) -> Iterator["NearbyPool"]:
+        yield NearbyPool(self, sent(work).open())
 
 
-class NearbyHelpers:
+class NearbyPool:
     count = 2
 
     def __init__(self, cluster: Nearby, do: Callable[[Sequence[Any]], Any]) -> None:
@@ -157,6 +159,22 @@ def test_a_store_in_shards(nearby: Nearby, small_run: Path, files: Path, tmp_pat
         f"train-0000{number}.{side}.ids" for number in range(3) for side in ("src", "tgt")
     }
     assert nearby.parts
+
+
+def test_an_export_runs_on_cores_where_the_cluster_has_gpus(
+    nearby: Nearby, small_run: Path, files: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("ctranslate2")
+    export = tmp_path / "export"
+    assert CliRunner().invoke(app, ["export", str(small_run), "--out", str(export)]).exit_code == 0
+    for number, model in enumerate((small_run, export)):
+        told(
+            ["translate", model, "-i", "FILES/some.en", "--cluster", "here"],
+            model,
+            files,
+            tmp_path / str(number),
+        )
+    assert nearby.devices == ["auto", "cpu"]
 
 
 def test_evaluate(nearby: Nearby, small_run: Path, files: Path, tmp_path: Path) -> None:

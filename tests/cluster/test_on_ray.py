@@ -79,8 +79,8 @@ def test_processes_that_end_and_lines_that_break(
         found = list(cluster.map(Shouting(tmp_path / "marker"), chunks, "cpu"))
         work = EncodeWork(((small_run / "tokenizer.json").read_bytes(),))
         asked = [("s", ["the red cat", "", "a dog"]), ("t", ["", "the cat"])]
-        with cluster.helpers(work) as helpers:
-            encoded = helpers.ask(asked)
+        with cluster.pool(work) as pool:
+            encoded = pool.ask(asked)
         for (ids, lengths), (own_ids, own_lengths) in zip(encoded, work.open()(asked), strict=True):
             assert ids.tolist() == own_ids.tolist() and lengths.tolist() == own_lengths.tolist()
     assert (tmp_path / "marker").exists(), "a process has ended"

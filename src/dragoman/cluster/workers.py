@@ -2,6 +2,7 @@
 for example."""
 
 import hashlib
+import os
 import platform
 import queue
 import sys
@@ -16,6 +17,7 @@ from dragoman.cluster import require
 from dragoman.cluster.schedule import Failed, Gone, Made, Ready, Refused, Reply
 from dragoman.cluster.storage import StoragePlace, mirrors
 from dragoman.errors import UserError
+from dragoman.system import use_at_most
 
 _CORES = 4
 """Of a worker without a GPU: as many as a search uses well."""
@@ -36,20 +38,21 @@ class Work(Protocol):
 class RayWorker:
     """The actor: a process on a machine of the cluster."""
 
-    def __init__(self, work: Work, mirrors: dict[Path, str]) -> None:
-        self._work, self._mirrors = work, mirrors
+    def __init__(self, cores: int, waiting: dict[str, str]) -> None:
+        os.environ.update(waiting)  # before `open`, which may be sent what loads PyTorch
+        use_at_most(cores)
         self._do: Callable[[Sequence[Any]], Any] | None = None
 
-    def open(self, version: str) -> tuple[str, str]:
+    def open(self, version: str, work: Work, mirrors: dict[Path, str]) -> tuple[str, str]:
         """The number of its machine, and why it cannot work if it cannot."""
         node = require("ray", "--cluster").get_runtime_context().get_node_id()
         if version != (own := own_version()):
             return node, f"{platform.node()} has dragoman {own}, and here it is {version}"
         try:
-            for directory, address in self._mirrors.items():
+            for directory, address in mirrors.items():
                 if not directory.exists():
                     StoragePlace(address).pull(directory)
-            self._do = self._work.open()
+            self._do = work.open()
         except UserError as error:
             return node, str(error)
         return node, ""
@@ -66,6 +69,11 @@ class RayWorker:
             torch = sys.modules.get("torch")
             broken = torch is not None and torch.cuda.is_initialized()  # CUDA may not recover from an error
             return asked, Failed(f"{type(error).__name__}: {error}"[:_REASON], broken)
+
+
+def _waiting() -> dict[str, str]:
+    """How threads of OpenMP wait for each other: as `cli/main.py` has set it for this process."""
+    return {name: os.environ[name] for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT") if name in os.environ}
 
 
 def own_version() -> str:
@@ -111,9 +119,10 @@ class WorkerPool:
 
     def _start(self) -> Any:
         options = {"num_cpus": 1, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
-        actor = self._ray.remote(RayWorker).options(**options).remote(self._work, mirrors)
+        actor = self._ray.remote(RayWorker).options(**options).remote(1, _waiting())
         try:
-            _, refused = self._ray.get(actor.open.remote(own_version()), timeout=_START_SECONDS)
+            opened = actor.open.remote(own_version(), self._work, mirrors)
+            _, refused = self._ray.get(opened, timeout=_START_SECONDS)
         except self._ray.exceptions.RayError:
             self._ray.kill(actor)  # it may be late, and would keep its core
             raise
@@ -168,8 +177,8 @@ class RayWorkers:
         room = {"num_cpus": 1, "num_gpus": 1} if self._gpu else {"num_cpus": self._cores}
         actor = self._ray.remote(RayWorker).options(max_restarts=0, scheduling_strategy="SPREAD", **room)
         self._started += 1
-        started = self._workers[self._started] = _Started(actor.remote(self._work, mirrors))
-        self._asked[started.actor.open.remote(own_version())] = self._started
+        started = self._workers[self._started] = _Started(actor.remote(self._cores, _waiting()))
+        self._asked[started.actor.open.remote(own_version(), self._work, mirrors)] = self._started
         return self._started
 
     def send(self, worker: int, items: Sequence[Any]) -> None:

@@ -1,4 +1,5 @@
-"""What no command may be given: a number that is none, and an output that takes the place of an input."""
+"""What no command may be given: a number that is none, an empty address, and an output that takes the place
+of an input."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,10 +13,12 @@ _OUT = ("output", "out")
 
 
 def check_values(command: str, values: dict[str, Any]) -> None:
-    """Refuse NaN, which every range lets through, and an output file that is read as well."""
+    """Refuse NaN, the address of an unset variable, and an output file that is read as well."""
     for name, value in values.items():
         if isinstance(value, float) and math.isnan(value):
             raise UserError(f"{command} --{name.replace('_', '-')}: expected a number, found nan")
+    if values.get("cluster") == "":
+        raise UserError("--cluster: the address is empty; give HOST:PORT, or local")
     out = next((values[name] for name in _OUT if values.get(name) is not None), None)
     if isinstance(out, Path):
         read = _texts(value for name, value in values.items() if name not in _OUT)

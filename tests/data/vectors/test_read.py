@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -151,6 +152,34 @@ def test_an_array_of_something_else_is_no_series(values: np.ndarray, tmp_path: P
         read_series(str(tmp_path / "a.npy"), ())
     with pytest.raises(UserError, match=r"a\.npy: expected numbers, found"):
         read(tmp_path / "a.npy", TaskConfig("series"), labelled=False)
+
+
+def test_a_small_parquet_file_takes_little_memory(tmp_path: Path) -> None:
+    """A column of one number is a few bytes, and so is one of a long text that all rows have."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    ones = pa.DictionaryArray.from_arrays(pa.array(np.zeros(20_000_000, np.int8)), pa.array([1.0]))
+    parquet.write_table(pa.table({"x": ones.dictionary_decode()}), tmp_path / "a.parquet")
+    assert (tmp_path / "a.parquet").stat().st_size < 100_000
+    with pytest.raises(UserError, match=r"a\.parquet: .*refused as a decompression bomb"):
+        read_series(str(tmp_path / "a.parquet"), ())
+    count = 2000
+    when = pa.DictionaryArray.from_arrays(pa.array([0] * count), ["x" * 100_000])
+    parquet.write_table(pa.table({"when": when, "x": [1.0] * count}), tmp_path / "b.parquet")
+    tracemalloc.start()
+    try:
+        found = read_series(str(tmp_path / "b.parquet"), ())
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+    assert len(found.times) == count and set(map(len, found.times)) == {64}
+
+
+def test_columns_of_one_name(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.Table.from_arrays([pa.array([1.0, 2.0])] * 2, names=["x", "x"])
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(UserError, match=r"a\.parquet: 2 columns are called 'x'; give them different names"):
+        read_series(str(tmp_path / "a.parquet"), ())
 
 
 def test_a_picture_that_is_no_file(tmp_path: Path) -> None:

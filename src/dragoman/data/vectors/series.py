@@ -3,19 +3,23 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from dragoman.data.formats import csv, jsonl, tsv
-from dragoman.data.formats.lines import read_lines
+from dragoman.data.formats.lines import ExpansionGuard, read_lines
+from dragoman.data.formats.parquet import batches, open_table, refuse_same_names
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import VectorExample
 from dragoman.data.vectors.arrays import is_array, read_array, read_labels
-from dragoman.errors import UserError, missing_extra
+from dragoman.errors import UserError
 
 _LARGEST = 1e30
 """Larger numbers are no measurements; and their squares are more than the network's numbers can hold."""
+_LONGEST_TIME = 64
+"""Characters of a time that are kept."""
 _MISSING = ("", "na", "nan", "null", "none", "?")
 _LABELS = ("label", "class", "target")
 _TIMES = ("date", "time", "datetime", "timestamp", "index")
@@ -89,26 +93,27 @@ def _chosen(series: Series, columns: Sequence[str], path: str) -> Series:
 
 
 def _of_parquet(path: str, columns: Sequence[str]) -> Series:
-    try:
+    with open_table(path) as (table, file):
         import pyarrow
-        import pyarrow.parquet
-    except ModuleNotFoundError:
-        raise missing_extra("pyarrow", "parquet", f"reading {path}") from None
-    try:
-        table = pyarrow.parquet.read_table(path)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise UserError(
-            f"{path}: not a Parquet file that can be read ({' '.join(str(error).split())[:200]})"
-        ) from None
-    kinds: Any = pyarrow.types
-    numeric = {f.name for f in table.schema if kinds.is_integer(f.type) or kinds.is_floating(f.type)}
-    channels = {name for name in numeric if not _tells_time(name)}
-    names = [name for name in table.column_names if name in (columns or channels)]
-    refuse_other_columns(columns or names, [n for n in table.column_names if n in numeric], path)
-    columns_of = [_measured(table[name].cast(pyarrow.float64()).to_numpy(), path) for name in names]
-    times = [name for name in table.column_names if name not in channels]
-    told = tuple(map(str, table[times[0]].to_pylist())) if times else ()
-    return Series(np.stack(columns_of, axis=1), tuple(names), told)
+
+        schema, size, kinds = table.schema_arrow, Path(path).stat().st_size, cast(Any, pyarrow.types)
+        refuse_same_names(schema.names, path)
+        numeric = [f.name for f in schema if kinds.is_integer(f.type) or kinds.is_floating(f.type)]
+        channels = [name for name in numeric if not _tells_time(name)]
+        names = [name for name in schema.names if name in (columns or channels)]
+        refuse_other_columns(columns or names, numeric, path)
+        guard = ExpansionGuard(path)
+        parts: list[np.ndarray] = []
+        for batch in batches(table, file, names, path):
+            guard.check(8 * batch.num_rows * batch.num_columns, size)
+            numbers = [batch.column(name).cast(pyarrow.float64()) for name in names]
+            parts.append(np.stack([each.to_numpy(zero_copy_only=False) for each in numbers], axis=1))
+        values = _measured(np.concatenate(parts) if parts else np.zeros((0, len(names))), path)
+        told: list[str] = []
+        for name in [name for name in schema.names if name not in channels][:1]:
+            for batch in batches(table, file, [name], path):
+                told += (str(value)[:_LONGEST_TIME] for value in batch.column(name).to_pylist())
+    return Series(values, tuple(names), tuple(told))
 
 
 def _table(path: str) -> Iterator[tuple[int, list[str]]]:

@@ -193,6 +193,8 @@ def test_options_for_translations_need_one(runs: Path) -> None:
         ("generate", {"prompts": ["a"], "count": 9, "max_tokens": 1}, 400, "at most 8, found 9"),
         ("generate", {"prompts": ["a", "b"], "stream": True}, 400, "one continuation of one prompt"),
         ("generate", {"prompts": ["a"], "stop": [""]}, 400, "texts that are not empty"),
+        ("generate", {"prompts": ["a"], "stop": ["x"] * 9}, 400, "stop"),
+        ("generate", {"prompts": ["a"], "stop": ["x" * 41]}, 413, "stop: a text exceeds text limit (40)"),
         ("generate", {"prompts": ["refuse"]}, 400, "this one is refused"),
         ("generate", {"prompts": ["refuse"], "stream": True}, 400, "this one is refused"),
         ("fill", {"texts": ["a"], "count": 0}, 400, "count"),

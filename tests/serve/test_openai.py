@@ -56,6 +56,13 @@ def test_a_client_that_sends_all_its_fields_is_answered() -> None:
         ("completions", {"prompt": "x"}, 400, "model"),
         ("completions", {"model": "c", "prompt": "x"}, 404, "it is not served; expected a"),
         ("completions", {"model": "a", "prompt": ["x", "y"], "stream": True}, 400, "one prompt"),
+        (
+            "completions",
+            {"model": "a", "prompt": "x", "stop": ["y"] * 9},
+            400,
+            "stop: at most 8 texts, found 9",
+        ),
+        ("completions", {"model": "a", "prompt": "x", "stop": "y" * 5001}, 413, "stop: a text exceeds"),
         ("embeddings", {"model": "a", "input": "x", "dimensions": 5}, 400, "'dimensions'"),
         ("chat/completions", {"model": "a", "messages": []}, 404, "Not Found"),
     ],

@@ -1,7 +1,8 @@
 """Parquet tables with two text columns, or a `translation` column of structs as dataset hubs publish them."""
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -20,16 +21,22 @@ _LARGEST_PAGE = 128 << 20
 
 
 def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
+    with open_table(source.files[0]) as (table, file):
+        yield from _rows(table, file, source, (src_lang, tgt_lang))
+
+
+@contextmanager
+def open_table(path: str) -> Iterator[tuple[Any, IO[bytes]]]:
+    """A Parquet file and its bytes. Whatever pyarrow cannot read inside is told in one sentence."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ModuleNotFoundError:
-        raise missing_extra("pyarrow", "parquet", f"reading {source.files[0]}") from None
-    path = source.files[0]
+        raise missing_extra("pyarrow", "parquet", f"reading {path}") from None
     with _seekable(path) as file:
         try:
             with pyarrow.parquet.ParquetFile(file, pre_buffer=False) as table:
-                yield from _rows(table, file, source, (src_lang, tgt_lang))
+                yield table, file
         except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())[:200]
             raise UserError(f"{path}: not a Parquet file that can be read ({reason})") from None
@@ -41,7 +48,7 @@ def _rows(table: Any, file: IO[bytes], source: SourceConfig, languages: tuple[st
     src_name, tgt_name = ".".join(src), ".".join(tgt)
     _refuse_lists(table.schema_arrow, (src, tgt), path)
     guard, size = ExpansionGuard(path), Path(path).stat().st_size
-    for batch in _batches(table, file, [src_name, tgt_name], path):
+    for batch in batches(table, file, [src_name, tgt_name], path):
         for src_text, tgt_text in zip(_cells(batch, src), _cells(batch, tgt), strict=True):
             row += 1
             where = f"{path}:{row}"
@@ -52,7 +59,7 @@ def _rows(table: Any, file: IO[bytes], source: SourceConfig, languages: tuple[st
         raise UserError(f"{path}: the file has no rows")
 
 
-def _batches(table: Any, file: IO[bytes], names: list[str], path: str) -> Iterator[Any]:
+def batches(table: Any, file: IO[bytes], names: Sequence[str], path: str) -> Iterator[Any]:
     """A few rows at a time, so that the unpacked cells have a bounded size: in a file of 100 kB, a thousand
     rows can point to one cell of 1 MB."""
     for number in range(table.num_row_groups):
@@ -69,7 +76,7 @@ def _batches(table: Any, file: IO[bytes], names: list[str], path: str) -> Iterat
         yield from table.iter_batches(batch_size=rows, row_groups=[number], columns=names, use_threads=False)
 
 
-def _page_sizes(group: Any, file: IO[bytes], names: list[str], path: str) -> Iterator[int]:
+def _page_sizes(group: Any, file: IO[bytes], names: Sequence[str], path: str) -> Iterator[int]:
     """Unpacked sizes of the pages of these columns in a row group."""
     for number in range(group.num_columns):
         column = group.column(number)
@@ -106,6 +113,7 @@ def _choose(
             ways += [(field.name, field.type.field(i).name) for i in range(field.type.num_fields)]
         else:
             ways.append((field.name,))
+    refuse_same_names([".".join(way) for way in ways], path)
     if source.src is not None or source.tgt is not None:
         src, tgt = find_named([".".join(way) for way in ways], source.src, source.tgt, path)
         return ways[src], ways[tgt]
@@ -114,8 +122,16 @@ def _choose(
     if found is None and len(texts) >= 2:
         found = texts[0], texts[1]
     if found is None:
-        raise UserError(f"{path}: expected two text columns, found {', '.join('.'.join(w) for w in ways)}")
+        told = ", ".join(".".join(way) for way in ways) or "no column"
+        raise UserError(f"{path}: expected two text columns, found {told}")
     return ways[found[0]], ways[found[1]]
+
+
+def refuse_same_names(names: Sequence[str], path: str) -> None:
+    """pyarrow finds no column by a name that two of them have."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise UserError(f"{path}: {count} columns are called '{name}'; give them different names")
 
 
 def _refuse_lists(schema: Any, ways: Iterable[tuple[str, ...]], path: str) -> None:

@@ -16,7 +16,11 @@ _SHOWN = 70
 
 
 def print_report(
-    report: "CorpusReport", profile: "Profile", explanations: dict[str, str], counted_by: str
+    report: "CorpusReport",
+    profile: "Profile",
+    explanations: dict[str, str],
+    counted_by: str,
+    columns: Sequence[str] = (),
 ) -> None:
     from dragoman.cli.corpus_profile import profile_rows
     from dragoman.data.config import SUSPECTS
@@ -26,6 +30,8 @@ def print_report(
     if len(names) > 1:
         names.append(["all", f"{report.pairs:,}"])
     _table("Corpus", ["files", "pairs"], names)
+    if columns:
+        typer.echo("".join(f"columns: {told}\n" for told in columns))
     rows = [
         [label, *(_number(getattr(side, field)) for side in (report.src, report.tgt))]
         for label, field in (

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import IO, Any
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats.columns import find_named, find_sides
+from dragoman.data.formats.bitext import UNKNOWN, as_pair_of_languages
+from dragoman.data.formats.columns import find_named, find_sides, text_columns
+from dragoman.data.formats.headers import language_in
 from dragoman.data.formats.lines import GZIP_MAGIC, ExpansionGuard, open_binary, read_chunks
 from dragoman.data.formats.pair import Pair, check_text
 from dragoman.data.formats.parquet_pages import unpacked_sizes
 from dragoman.errors import UserError, missing_extra
 
 _ROWS = 4096
+_LOOKED_AT = 100
+"""Number of rows that tell which columns are text."""
 _DECODED = 64 << 20
 """Bytes that the cells of a column which are decoded at once can have."""
 _LARGEST_PAGE = 128 << 20
@@ -23,6 +27,21 @@ _LARGEST_PAGE = 128 << 20
 def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
     with open_table(source.files[0]) as (table, file):
         yield from _rows(table, file, source, (src_lang, tgt_lang))
+
+
+def languages_of(path: str) -> tuple[str, str] | None:
+    """The languages that the two columns are named after."""
+    with open_table(path) as (table, file):
+        sides = _choose(table, file, SourceConfig((path,)), *UNKNOWN)
+    return as_pair_of_languages(*(language_in(side[-1]) for side in sides))
+
+
+def describe(source: SourceConfig, src_lang: str, tgt_lang: str) -> str:
+    """The columns that are read, and all there are."""
+    with open_table(source.files[0]) as (table, file):
+        sides = _choose(table, file, source, src_lang, tgt_lang)
+        names = [".".join(way) for way in _ways(table.schema_arrow)]
+    return f"{' → '.join('.'.join(side) for side in sides)} of {', '.join(names)}"
 
 
 @contextmanager
@@ -44,7 +63,7 @@ def open_table(path: str) -> Iterator[tuple[Any, IO[bytes]]]:
 
 def _rows(table: Any, file: IO[bytes], source: SourceConfig, languages: tuple[str, str]) -> Iterator[Pair]:
     path, row = source.files[0], 0
-    src, tgt = _choose(table.schema_arrow, source, *languages, path)
+    src, tgt = _choose(table, file, source, *languages)
     src_name, tgt_name = ".".join(src), ".".join(tgt)
     _refuse_lists(table.schema_arrow, (src, tgt), path)
     guard, size = ExpansionGuard(path), Path(path).stat().st_size
@@ -102,9 +121,31 @@ def _seekable(path: str) -> Iterator[IO[bytes]]:
 
 
 def _choose(
-    schema: Any, source: SourceConfig, src_lang: str, tgt_lang: str, path: str
+    table: Any, file: IO[bytes], source: SourceConfig, src_lang: str, tgt_lang: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The ways to the two columns: ("src",) or ("translation", "en")."""
+    path, schema = source.files[0], table.schema_arrow
+    ways = _ways(schema)
+    refuse_same_names([".".join(way) for way in ways], path)
+    if source.src is not None or source.tgt is not None:
+        src, tgt = find_named([".".join(way) for way in ways], source.src, source.tgt, path)
+        return ways[src], ways[tgt]
+    texts = [position for position, way in enumerate(ways) if _is_text(schema, way)]
+    sample = _sample(table, file, ways, texts, path) if texts else []
+    found = find_sides([way[-1] for way in ways], src_lang, tgt_lang, sample)
+    if found is None and len(texts) > 1:
+        among = text_columns(
+            [[row[position] for position in texts] for row in sample],
+            [ways[position][-1] for position in texts],
+        )
+        found = None if among is None else (texts[among[0]], texts[among[1]])
+    if found is None:
+        named = ", ".join(".".join(way) for way in ways) or "no column"
+        raise UserError(f"{path}: expected two text columns, found {named}; say which with --columns")
+    return ways[found[0]], ways[found[1]]
+
+
+def _ways(schema: Any) -> list[tuple[str, ...]]:
     import pyarrow.types
 
     ways: list[tuple[str, ...]] = []
@@ -113,18 +154,22 @@ def _choose(
             ways += [(field.name, field.type.field(i).name) for i in range(field.type.num_fields)]
         else:
             ways.append((field.name,))
-    refuse_same_names([".".join(way) for way in ways], path)
-    if source.src is not None or source.tgt is not None:
-        src, tgt = find_named([".".join(way) for way in ways], source.src, source.tgt, path)
-        return ways[src], ways[tgt]
-    found = find_sides([way[-1] for way in ways], src_lang, tgt_lang)
-    texts = [i for i, way in enumerate(ways) if _is_text(schema, way)]
-    if found is None and len(texts) >= 2:
-        found = texts[0], texts[1]
-    if found is None:
-        told = ", ".join(".".join(way) for way in ways) or "no column"
-        raise UserError(f"{path}: expected two text columns, found {told}")
-    return ways[found[0]], ways[found[1]]
+    return ways
+
+
+def _sample(
+    table: Any, file: IO[bytes], ways: Sequence[tuple[str, ...]], texts: Sequence[int], path: str
+) -> list[list[str]]:
+    """The first rows; a column that holds no text is empty in them."""
+    names = [".".join(ways[position]) for position in texts]
+    batch = next(batches(table, file, names, path), None)
+    if batch is None:
+        return []
+    first = batch.slice(0, _LOOKED_AT)
+    columns = [[""] * first.num_rows for _ in ways]
+    for position in texts:
+        columns[position] = [str(cell or "") for cell in _cells(first, ways[position])]
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def refuse_same_names(names: Sequence[str], path: str) -> None:

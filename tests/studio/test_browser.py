@@ -129,10 +129,10 @@ def test_the_tree_grows_and_masked_cells_are_seen(page: Page) -> None:
     page.until("return document.querySelectorAll('g[data-fate]').length < values[0]", nodes)
     page.show("head", "run=transformer&text=abc&module=decoder.layers.0.self_attention&position=1")
     page.until("return document.querySelector('[data-masked]') !== null")
-    pieces = page.run("return document.querySelectorAll('[data-step=∀] g[role=button]').length")
-    hidden = page.run("return document.querySelectorAll('[data-step=∀] [data-masked]').length")
+    pieces = page.run("return document.querySelectorAll('[data-step=all] g[role=button]').length")
+    hidden = page.run("return document.querySelectorAll('[data-step=all] [data-masked]').length")
     assert hidden == pieces * (pieces - 1) / 2
-    page.click("[data-step=∀] g[role=button]:nth-of-type(1) text")
+    page.click("[data-step=all] g[role=button]:nth-of-type(1) text")
     page.until("return !location.hash.includes('position=1')")
 
 

@@ -145,7 +145,9 @@ def test_a_wrong_key_says_so_and_a_right_one_is_kept_for_the_tab(browser: Browse
     with in_a_thread(service_of(), Options(keys=Keys([KEY]))) as address:
         browser.open(address)
         browser.until(MESSAGE, "Please give a key")
-        shown = "return ['bar', 'panes', 'files'].filter((id) => document.getElementById(id).offsetHeight > 0)"
+        shown = (
+            "return ['bar', 'panes', 'files'].filter((id) => document.getElementById(id).offsetHeight > 0)"
+        )
         assert browser.run(shown) == []  # none of it works without a key
         browser.click("#key")
         browser.press(*"not-this-one", "\ue007")

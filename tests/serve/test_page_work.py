@@ -125,7 +125,9 @@ def test_what_comes_from_the_memory_is_explained_and_no_memory_is_not_mentioned(
         assert browser.run(HIDDEN, ["legend", "legend-unsure", "legend-memory"]) == [False, True, False]
         browser.click("#result .sentence")
         assert browser.run(HIDDEN, ["matches-side"]) == [False]
-        browser.run("state.info.corrections = false; state.info.pairs.forEach((pair) => { pair.memory = 0; })")
+        browser.run(
+            "state.info.corrections = false; state.info.pairs.forEach((pair) => { pair.memory = 0; })"
+        )
         browser.run("openCard(0)")
         assert browser.run(HIDDEN, ["matches-side"]) == [True]
 

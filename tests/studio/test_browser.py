@@ -143,7 +143,8 @@ def test_the_tree_of_a_prompt_opens_where_the_choice_begins(page: Page) -> None:
     page.until("return document.querySelector('.drawing svg [data-fate=pruned]') !== null")
     seen = """const room = document.querySelector('.drawing').getBoundingClientRect();
         const box = document.querySelector('.drawing svg g[data-fate=pruned]').getBoundingClientRect();
-        return [document.querySelector('.drawing').scrollLeft > 0, room.left <= box.left && box.right <= room.right];"""
+        const scrolled = document.querySelector('.drawing').scrollLeft > 0;
+        return [scrolled, room.left <= box.left && box.right <= room.right];"""
     assert page.run(seen) == [True, True]
     assert page.run("return [...document.querySelectorAll('th')].map((one) => one.textContent)") == [
         *("text", "pieces", "log p", "rank by log p", "score = log p ÷ pieces^1.0", "rank by score")
@@ -156,7 +157,10 @@ def test_a_test_set_that_was_opened_is_shown_first(page: Page, subjects: Subject
     name = subjects.add_test([str(tmp_path / "own.tsv")])
     page.reload()
     page.show("data", "run=transformer&beam=1")
-    page.until("return document.getElementById('view').textContent.includes(values[0])", f"2 of 2 sentences of {name}")
+    page.until(
+        "return document.getElementById('view').textContent.includes(values[0])",
+        f"2 of 2 sentences of {name}",
+    )
     page.run(
         "const set = document.querySelector('#view select'); set.value = '~validation';"
         "set.dispatchEvent(new Event('change'));"

@@ -35,7 +35,8 @@ def _translator(directory: str, device: str) -> Translator:
 
 
 def translator_of(run: Run, device: str = "auto") -> Translator:
-    """The translator of the last checkpoint, not of the best one. For a language model the source is empty."""
+    """The translator of the last checkpoint, not of the best one. The source of a language model is
+    empty."""
     return _translator(str(run.directory), device)
 
 

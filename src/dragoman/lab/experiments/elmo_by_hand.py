@@ -53,29 +53,31 @@ def rule(numbers: Numbers) -> Verdict:
 
 def figure(numbers: Numbers) -> Pictures:
     def part(number: str) -> Numbers:
-        return {name: cells for name, cells in numbers.items() if name.startswith(number)}
+        rows = {name: cells for name, cells in numbers.items() if name.startswith(number)}
+        return {name.partition(": ")[2] or "γ Σ": cells for name, cells in rows.items()}
 
     return matrices(
         {
-            "1. both directions, side by side": part("1"),
-            "2. each layer times its share": part("2"),
-            "3. their sum times γ": part("3"),
+            "1. side by side": part("1"),
+            "2. times the shares": part("2"),
+            "3. sum times γ": part("3"),
         },
-        columns=1,
+        columns=3,
     )
 
 
 EXPERIMENT = Experiment(
     name="elmo-by-hand",
     lecture=4,
-    claim="ELMo's vector of a word is made in three steps: both directions side by side, each layer times its "
-    "share, and the sum times γ.",
+    claim="ELMo's vector of a word is made in three steps: both directions side by side, each layer times "
+    "its share, and the sum times γ.",
     how="The steps are done by hand for one word of a network with two layers, and by the module that the "
     "models use (`task.layers: mix`).",
-    literature="Peters et al. 2018, equation 1: γ Σ s_j h_j; the shares s are a softmax that each task learns.",
+    literature="Peters et al. 2018, equation 1: γ Σ s_j h_j; the shares s are a softmax that each task "
+    "learns.",
     measure=measure,
     rule=rule,
     figure=figure,
-    remark="Trained shares are printed by `dragoman finetune RUN FILES --task tag task.layers=mix`, and compared "
-    "by task in layers-by-task.",
+    remark="Trained shares are printed by `dragoman finetune RUN FILES --task tag task.layers=mix`, and "
+    "compared by task in layers-by-task.",
 )

@@ -45,9 +45,9 @@ def measure(_bench: Bench) -> Numbers:
 
 
 def rule(numbers: Numbers) -> Verdict:
-    """Holds if from n = 10 to n = 1000 the largest vector of counting grows more than 50-fold, the nearest two
-    shares come more than 50 times as near, two places on the circle come within 10⁻⁶ of each other, and
-    sinusoids keep their size to 1% and any two of their places 0.1 apart."""
+    """Holds if from n = 10 to n = 1000 the largest vector of counting grows more than 50-fold, the nearest
+    two shares come more than 50 times as near, two places on the circle come within 10⁻⁶ of each other,
+    and sinusoids keep their size to 1% and any two of their places 0.1 apart."""
     found = averages(numbers)
     near, far = (f"largest, n = {length}" for length in LENGTHS)
     few, many = (f"nearest two, n = {length}" for length in LENGTHS)
@@ -55,8 +55,9 @@ def rule(numbers: Numbers) -> Verdict:
     comes_near = found[SHARE][few] / found[SHARE][many]
     size = found[WAVES][far] / found[WAVES][near]
     told = (
-        f"at n = 1000 the largest count is {found[COUNT][far]:.0f}, shares are {found[SHARE][many]:.3f} apart, "
-        f"the circle's nearest two {found[CIRCLE][many]:.0e}, the sinusoids' {found[WAVES][many]:.2f}"
+        f"at n = 1000 the largest count is {found[COUNT][far]:.0f}, the nearest two shares are "
+        f"{found[SHARE][many]:.3f} apart, those on the circle {found[CIRCLE][many]:.3f}, "
+        f"the sinusoids' {found[WAVES][many]:.2f}"
     )
     lacking = grows > 50 and comes_near > 50 and found[CIRCLE][many] < 1e-6
     return holds(told) if lacking and abs(size - 1) < 0.01 and found[WAVES][many] > 0.1 else fails(told)

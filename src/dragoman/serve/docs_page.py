@@ -43,8 +43,8 @@ OPENAI = (
     (
         "OpenAI",
         "POST /v1/chat/completions",
-        """-H 'Content-Type: application/json' \\\n  -d '{"model": "NAME", "messages": '"""
-        """'[{"role": "user", "content": "How are you?"}]}'""",
+        """-H 'Content-Type: application/json' \\\n  -d '{"model": "NAME", "messages": """
+        """[{"role": "user", "content": "How are you?"}]}'""",
     ),
     (
         "OpenAI",

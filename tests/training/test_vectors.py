@@ -184,7 +184,8 @@ def test_a_forecast_follows_the_series(folder: Path, tmp_path: Path) -> None:
     assert lines[0] == "time\ta\tb"
     assert lines[1].startswith("2026-01-01 02:00:00\t")
     assert len(lines) == 5
-    assert "forecast" in (tmp_path / "f.svg").read_text("utf-8")
+    drawn = (tmp_path / "f.svg").read_text("utf-8")
+    assert all(f">{name}<" in drawn for name in ("known", "forecast", "naive", "linear"))
     values = read_series(str(folder / "f.csv"), ()).values[-16:]
     model = open_vector_predictor(run, device="cpu").model
     for channel, name in enumerate("ab"):

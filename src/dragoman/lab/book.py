@@ -121,7 +121,7 @@ def look_inside(bench: Bench) -> str:
     pairs = [
         label
         for label, setting in bench.settings.items()
-        if label in bench.runs and setting.task.kind not in ("text", "labels", "tags", "lines")
+        if label in bench.runs and setting.task.kind not in ("text", "labels", "tags")
     ]
     if not pairs:
         return ""

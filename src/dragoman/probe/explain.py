@@ -42,6 +42,8 @@ _SIDES = {
     "copy": ("target", "source"),
 }
 """Sides of the rows and columns of each kind of attention."""
+_HARDLY = math.log(0.0005)
+"""Less is printed as 0.0%, and is no alternative."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ class Explained:
             for number, options in enumerate(self.seen.alternatives):
                 best = (
                     f"{pieces([token])[0]} {100 * math.exp(own):.1f}%"
-                    for token, own in options[:alternatives]
+                    for place, (token, own) in enumerate(options[:alternatives])
+                    if not place or own > _HARDLY
                 )
                 lines[number] += f"  best: {', '.join(best)}"
             return lines

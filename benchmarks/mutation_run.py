@@ -34,7 +34,7 @@ PRELOADED = (
     "typer",
 )
 PRELOADED += ("beartype", "jaxtyping", "hypothesis", "fastapi.testclient", "uvicorn", "xml.etree.ElementTree")
-FIRST_TESTS, FIRST_SECONDS = 40, 12.0
+FIRST_TESTS, FIRST_SECONDS = 40, 6.0
 """The first attempt; what survives it meets all the tests that its seconds allow."""
 MEMORY = 12 << 30
 NOT_REPLACED = 71

@@ -142,7 +142,7 @@ _files_left = 40
 
 def _open_files() -> int:
     try:
-        return len(os.listdir(_OPEN_FILES))
+        return len([*_OPEN_FILES.iterdir()])
     except FileNotFoundError:  # not on Linux
         return 0
     except OSError:  # not one more file may be opened

@@ -1,12 +1,13 @@
 """Does a cluster write what one machine writes, whatever dies, and what does it cost?
 
     python benchmarks/cluster.py bytes        1, 2 and 4 machines, and every command on 2
-    python benchmarks/cluster.py kills        a machine killed at ten random moments, on 1, 2 and 4
-    python benchmarks/cluster.py drivers      the command itself killed at five, and given again
+    python benchmarks/cluster.py kills        a machine killed at random moments, on 1, 2 and 4
+    python benchmarks/cluster.py drivers      the command itself killed at some, and given again
     python benchmarks/cluster.py poison       lines at which workers end or raise
     python benchmarks/cluster.py overhead     against the plain command, in turns
     python benchmarks/cluster.py memory       ten times the input
     python benchmarks/cluster.py speed        sentences a second on 1 to 4 machines, for cluster_model.py
+    python benchmarks/cluster.py shared       the same on machines that share the cores of this computer
 
 Each part replaces its section of results/cluster.md. Machines are raylets of Ray's own test cluster on this
 computer, one core each; a machine is killed by SIGKILL to its raylet, which takes its workers with it. The
@@ -27,6 +28,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from cluster_model import CHUNK, fitted, measure
 from cluster_place import (
     GREEDY,
     STORE,
@@ -63,60 +65,65 @@ def bytes_(place: Place) -> Iterator[str]:
                 yield f"| {count} | {model.name} | {done.seconds:.1f} | {same} |"
 
 
-def undisturbed_seconds(place: Place, text: Path, cluster: Any) -> float:
-    """How long the translation takes on the cluster; `wanted` is that of one process."""
-    place.translate(place.export, text, "wanted", *GREEDY).end()
-    return place.translate(place.export, text, "out", *GREEDY, "--cluster", cluster.address).end().seconds
-
-
 KILLED = (
-    "| machines | undisturbed s | killed after s | lines written then | same bytes | twice | lost |",
+    "| machines | lines written then | after s | whole after s | same bytes | twice | lost |",
     "|---:|---:|---:|---:|---|---:|---:|",
 )
 
 
 def kills(place: Place) -> Iterator[str]:
-    chance, text = random.Random(place.options.seed), place.text(place.options.lines)
-    yield f"{place.options.lines:,} sentences, the export, seed {place.options.seed}.\n"
-    yield from KILLED
-    for count, times in zip(place.options.machines, shares(place.options.times or 10), strict=False):
-        with raylets(count) as cluster:
-            undisturbed = undisturbed_seconds(place, text, cluster)
-            for _ in range(times):
-                begun = place.translate(place.export, text, "out", *GREEDY, "--cluster", cluster.address)
-                after = chance.uniform(1, undisturbed)
-                time.sleep(after)
-                written = lines_in(place.directory / "out.progress.part")
-                ended = " (after the end)" if begun.process.poll() is not None else ""
-                cluster.remove_node(chance.choice(list(cluster.worker_nodes)), allow_graceful=False)
-                cluster.add_node(num_cpus=1, object_store_memory=STORE)
-                begun.end()
-                same = whole(place.directory / "out", place.directory / "wanted")
-                yield f"| {count} | {undisturbed:.1f} | {after:.1f}{ended} | {written:,} | {same} |"
+    def killed(cluster: Any, _begun: Timed) -> None:
+        cluster.remove_node(chance.choice(list(cluster.worker_nodes)), allow_graceful=False)
+        cluster.add_node(num_cpus=1, object_store_memory=STORE)
+
+    chance = random.Random(place.options.seed)
+    yield from disturbed(place, chance, place.options.times or 3, killed, again=False)
 
 
 def drivers(place: Place) -> Iterator[str]:
-    chance, text = random.Random(place.options.seed), place.text(place.options.lines)
+    def killed(_cluster: Any, begun: Timed) -> None:
+        begun.process.send_signal(signal.SIGKILL)
+
+    chance = random.Random(place.options.seed)
+    yield from disturbed(place, chance, place.options.times or 2, killed, again=True)
+
+
+def disturbed(
+    place: Place, chance: random.Random, times: int, kill: Callable[[Any, Timed], None], again: bool
+) -> Iterator[str]:
+    """A row for each kill during the work; those that came after the end are tried again, and not counted.
+    The command is given `again` after one."""
+    text = place.text(place.options.lines)
+    place.translate(place.export, text, "wanted", *GREEDY).end()
     yield f"{place.options.lines:,} sentences, the export, seed {place.options.seed}.\n"
     yield from KILLED
-    for count, times in zip(place.options.machines, shares(place.options.times or 5), strict=False):
+    for count in place.options.machines:
         with raylets(count) as cluster:
-            undisturbed = undisturbed_seconds(place, text, cluster)
-            for _ in range(times):
+            done = 0
+            while done < times:
                 command = (place.export, text, "out", *GREEDY, "--cluster", cluster.address)
-                begun, after = place.translate(*command), chance.uniform(1, undisturbed)
-                time.sleep(after)
-                begun.process.send_signal(signal.SIGKILL)
-                begun.end()
-                written = lines_in(place.directory / "out.progress.part")
-                place.translate(*command).end()
-                same = whole(place.directory / "out", place.directory / "wanted")
-                yield f"| {count} | {undisturbed:.1f} | {after:.1f} | {written:,} | {same} |"
+                begun = place.translate(*command)
+                written = at_random_moment(place, begun, chance)
+                after = time.monotonic() - begun.began
+                if begun.process.poll() is None:
+                    kill(cluster, begun)
+                    done += 1
+                    begun.end()
+                    if again:
+                        place.translate(*command).end()
+                    seconds = time.monotonic() - begun.began
+                    same = whole(place.directory / "out", place.directory / "wanted")
+                    yield f"| {count} | {written:,} | {after:.1f} | {seconds:.1f} | {same} |"
 
 
-def shares(times: int) -> list[int]:
-    """Of 1, 2 and 4 machines."""
-    return [times // 3 + (rest < times % 3) for rest in range(3)]
+def at_random_moment(place: Place, begun: Timed, chance: random.Random) -> int:
+    """Wait until a random part of the lines is written, and some time more; how many are written then."""
+    part = place.directory / "out.progress.part"
+    least, more = chance.randrange(place.options.lines), chance.uniform(0, 2)
+    while begun.process.poll() is None and lines_in(part) < least - least % CHUNK:
+        time.sleep(0.05)
+    time.sleep(more)
+    return lines_in(part)
 
 
 def poison(place: Place) -> Iterator[str]:
@@ -166,18 +173,35 @@ def memory(place: Place) -> Iterator[str]:
 def speed(place: Place) -> Iterator[str]:
     """The costs that cluster_model.py takes, and what it has to predict from them. Two cores do not stand for
     four machines, so workers wait in place of translating; all else is real."""
-    from cluster_model import fitted, measure
+    found = timed(place, lambda text, cluster: here(place, text, cluster, lambda work: Waiting(work, RATE)))
+    yield f"Workers that wait as long as {RATE:,} sentences a second take; load {os.getloadavg()[0]:.0f}.\n"
+    yield from fitted(found, RATE, measure(100_000)[0])
 
+
+def shared(place: Place) -> Iterator[str]:
+    """The same with workers that translate, and have the cores of this computer between them."""
+    found = timed(
+        place,
+        lambda text, cluster: place.translate(
+            place.run, text, "out", "--device", "cpu", "--cluster", cluster.address
+        ).end(),
+    )
+    yield f"The run in PyTorch, its default search, a thread a machine; load {os.getloadavg()[0]:.0f}.\n"
+    yield from fitted(found, 0.0, measure(100_000)[0], usable())
+
+
+def timed(place: Place, do: Callable[[Path, Any], object]) -> dict[tuple[int, int], float]:
+    """Seconds by machines and sentences."""
     few, many = place.options.lines // 4, place.options.lines
     found = dict[tuple[int, int], float]()
     for count in place.options.machines:
         with raylets(count) as cluster:
             for lines in (few, many) if count == 1 else (many,):
                 text, began = place.text(lines), time.monotonic()
-                here(place, text, cluster, lambda work: Waiting(work, RATE))
+                do(text, cluster)
                 found[count, lines] = time.monotonic() - began
-    yield f"Workers that wait as long as {RATE:,} sentences a second take; load {os.getloadavg()[0]:.0f}.\n"
-    yield from fitted(found, measure(100_000))
+                print(count, lines, f"{found[count, lines]:.1f} s", file=sys.stderr, flush=True)
+    return found
 
 
 def usable() -> int:
@@ -191,12 +215,13 @@ PARTS: dict[str, tuple[str, Callable[[Place], Iterator[str]], int]] = {
     "poison": ("Poisonous lines", poison, 20_000),
     "overhead": ("What `--cluster local` costs against the plain command", overhead, 100_000),
     "memory": ("Memory while the input is ten times larger", memory, 100_000),
-    "speed": ("The model of costs against 1 to 4 machines", speed, 120_000),
+    "speed": ("The model of costs against 1 to 4 machines", speed, 240_000),
+    "shared": ("The model of costs against 1 to 4 machines that share cores", shared, 30_000),
 }
 
 
 def save(title: str, rows: list[str]) -> None:
-    """Replace a section of the results."""
+    """Replace a section of the results, or write a new one."""
     text = RESULT.read_text("utf-8")
     head, *sections = re.split(r"^## ", text, flags=re.M)
     known = {section.partition("\n")[0]: section for section in sections}
@@ -208,13 +233,19 @@ def save(title: str, rows: list[str]) -> None:
     )
 
 
+def section(title: str) -> list[str]:
+    _, _, found = RESULT.read_text("utf-8").partition(f"## {title}\n")
+    return [found.partition("\n## ")[0].strip(), ""] if found else []
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--lines", type=int)
-    parser.add_argument("--times", type=int, help="kills, or turns")
+    parser.add_argument("--times", type=int, help="kills on each number of machines, or turns")
     parser.add_argument("--machines", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--add", action="store_true", help="to what its section has already")
     parser.add_argument(
         "--keep", type=Path, help="directory with the run and the export, made if it is not there"
     )
@@ -233,7 +264,8 @@ def main() -> None:
             make_run(place.directory)
             Timed("export", place.run, "--out", place.export).end()
         versions = f"Python {platform.python_version()}, Ray {ray.__version__}, {usable()} cores"
-        rows = [f"`python {' '.join(sys.argv)}`, {time.strftime('%Y-%m-%d')}, {versions}."]
+        rows = section(title) if options.add else []
+        rows.append(f"`python {' '.join(sys.argv)}`, {time.strftime('%Y-%m-%d')}, {versions}.")
         for row in part(place):
             print(row, flush=True)
             rows.append(row)

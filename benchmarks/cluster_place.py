@@ -183,8 +183,8 @@ def here(place: Place, text: Path, cluster: Any, instead: Callable[[Any], Any]) 
         cluster: Any, _device: str, work: Any, opened: Any, chunks: Any, begun: int = 0
     ) -> Iterator[Any]:
         work = replace(work, asked=clustered.resolved(work.asked))
-        elsewhere = clustered.Elsewhere(work, "cpu", clustered.identity_of(opened, work.asked))
-        return cluster.map(instead(elsewhere), chunks, "cpu", begun)
+        remote = clustered.RemoteWork(work, "cpu", clustered.identity_of(opened, work.asked))
+        return cluster.map(instead(remote), chunks, "cpu", begun)
 
     translate_clustered.parts_on = parts_on
     for left in place.directory.glob("out.progress.*"):

@@ -12,13 +12,12 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
-from time import process_time
+from time import monotonic
 
 import pytest
 
-from mutation_marks import MAPPED, Marks, heads
+from mutation_marks import MAPPED, Marks, beginnings
 
 SETUP = "|setup"
 """Marks the context of a fixture: it may serve tests other than the one that it is set up for."""
@@ -31,8 +30,9 @@ class Recorder:
         self.folder = folder
         self.marks = Marks(folder, source)
         self.marks.put_in()
-        self.executed: dict[str, dict[str, list[int]]] = {}
+        self.executed: dict[str, dict[str, str]] = {}
         self.seconds: dict[str, float] = defaultdict(float)
+        self.written = monotonic()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
@@ -44,41 +44,48 @@ class Recorder:
 
     def _recorded(self, item: pytest.Item, phase: str) -> Iterator[None]:
         self.marks.take()
-        begin = process_time()
+        begin = _cpu_seconds()
         try:
             return (yield)
         finally:
             self.executed[item.nodeid + phase] = self.marks.take()
-            self.seconds[item.nodeid] += process_time() - begin
+            self.seconds[item.nodeid] += _cpu_seconds() - begin
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "call":
-            self.seconds[report.nodeid] = max(self.seconds[report.nodeid], report.duration)
         if report.failed:
             self.seconds[report.nodeid] = float("inf")  # says nothing about a fault: it fails without one
 
     def pytest_runtest_logfinish(self) -> None:
-        if len(self.seconds) % 200 == 0:
+        if monotonic() > self.written + 20:
             self.pytest_sessionfinish()  # a recording that is broken off has what it had
 
     def pytest_sessionfinish(self) -> None:
         (self.folder / "lines.json").write_text(json.dumps(self.executed))
         (self.folder / "seconds.json").write_text(json.dumps(self.seconds))
+        self.written = monotonic()
+
+
+def _cpu_seconds() -> float:
+    """Of this process and those that it has waited for: not the time of the clock, which a busy machine
+    stretches."""
+    return sum(os.times()[:4])
 
 
 @dataclass
 class CoverageMap:
-    """For every file (relative to the package) and line the tests that execute it; each test's seconds."""
+    """For every file (relative to the package) the tests that execute something of it, with a number of which
+    each line has a bit; each test's seconds."""
 
-    lines: dict[str, dict[int, set[str]]] = field(default_factory=dict)
+    source: Path
+    executed: dict[str, dict[str, int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
     def tests_of(self, file: str, lines: range) -> set[str]:
-        found = self.lines.get(file, {})
-        return set().union(*(found.get(line, ()) for line in lines))
+        wanted = sum(1 << line for line in beginnings(self.source / file, lines))
+        return {test for test, bits in self.executed.get(file, {}).items() if bits & wanted}
 
     def tests_of_file(self, file: str) -> set[str]:
-        return set().union(*self.lines.get(file, {}).values())
+        return set(self.executed.get(file, {}))
 
 
 def record_here(cache: Path, tests: str, repository: Path, source: Path) -> int:
@@ -100,30 +107,27 @@ def read_maps(cache: Path, source: Path) -> CoverageMap:
     """All recordings together; of a test that was recorded twice the later one. Tests that fail without any
     fault are left out."""
     times = {file.parent: file.stat().st_mtime for file in (cache / "maps").glob("*/seconds.json")}
-    joint = CoverageMap()
+    joint = CoverageMap(source)
     for folder in sorted(times, key=lambda folder: -times[folder]):
         seconds = json.loads((folder / "seconds.json").read_text())
         new = {
             test: took for test, took in seconds.items() if took != float("inf") and test not in joint.seconds
         }
-        _take_in(joint, folder, source, new)
+        _take_in(joint, folder, new)
         joint.seconds |= new
     return joint
 
 
-def _take_in(joint: CoverageMap, folder: Path, source: Path, tests: Collection[str]) -> None:
+def _take_in(joint: CoverageMap, folder: Path, tests: Collection[str]) -> None:
     by_file: dict[str, set[str]] = defaultdict(set)
     for test in tests:
         by_file[test.partition("::")[0]].add(test)
-    spans: dict[str, dict[int, range]] = {}
     for context, files in json.loads((folder / "lines.json").read_text()).items():
         name = context.removesuffix(SETUP)
         if name not in tests:
             continue
         found = by_file[name.partition("::")[0]] if context.endswith(SETUP) else {name}
-        for file, executed in files.items():
-            if file not in spans:
-                spans[file] = heads(source / file) if (source / file).exists() else {}
-            lines = joint.lines.setdefault(file, {})
-            for line in chain.from_iterable(spans[file].get(line, (line,)) for line in executed):
-                lines.setdefault(line, set()).update(found)
+        for file, bits in files.items():
+            executed = joint.executed.setdefault(file, {})
+            for test in found:
+                executed[test] = executed.get(test, 0) | int(bits, 16)

@@ -14,6 +14,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 ROOMS = ("nn", "models", "learning", "decode", "data", "checkpoint", "training", "serve")
+ROOMS += ("autopilot", "runs", "text")
 MAPPED = "mutation_map.json"
 """In a folder on PYTHONPATH: the package whose marks lie there."""
 MARKS = "__mutation_marks__"
@@ -36,14 +37,15 @@ class Marks:
             self.bytes = mmap.mmap(file.fileno(), len(self.places))
         setattr(builtins, MARKS, self.bytes)
 
-    def take(self) -> dict[str, list[int]]:
-        """The lines that were executed since the last time."""
-        executed: dict[str, list[int]] = {}
+    def take(self) -> dict[str, str]:
+        """The lines that were executed since the last time: for each file a number in hexadecimal, of which
+        each line has a bit."""
+        executed: dict[str, int] = {}
         for at in (each.start() for each in re.finditer(b"\x01", self.bytes[:])):
             file, line = self.places[at]
-            executed.setdefault(file, []).append(line)
+            executed[file] = executed.get(file, 0) | 1 << line
             self.bytes[at] = 0
-        return executed
+        return {file: f"{bits:x}" for file, bits in executed.items()}
 
     def put_in(self) -> None:
         """From now on what is imported of the package sets its marks. Bytecode has a place of its own."""
@@ -80,12 +82,13 @@ def _with_marks(block: list[ast.stmt], first: int) -> Iterator[ast.stmt]:
         yield statement
 
 
-def heads(file: Path) -> dict[int, range]:
-    """For the line where a statement begins the lines that are executed with it: of a block its head."""
-    found: dict[int, range] = {}
+def beginnings(file: Path, lines: range) -> set[int]:
+    """Where the statements begin that are executed with one of these lines: of a block with its head."""
+    found = set(lines)
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
             end = body[0].lineno if body else (node.end_lineno or node.lineno) + 1
-            found[node.lineno] = range(node.lineno, max(end, node.lineno + 1))
+            if node.lineno < lines.stop and lines.start < max(end, node.lineno + 1):
+                found.add(node.lineno)
     return found

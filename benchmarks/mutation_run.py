@@ -34,12 +34,12 @@ PRELOADED = (
     "typer",
 )
 PRELOADED += ("beartype", "jaxtyping", "hypothesis", "fastapi.testclient", "uvicorn", "xml.etree.ElementTree")
-FIRST_TESTS, FIRST_SECONDS = 40, 12.0
+FIRST_TESTS, FIRST_SECONDS = 40, 4.0
 """The first attempt; what survives it meets all the tests that its seconds allow."""
 MEMORY = 12 << 30
 NOT_REPLACED = 71
 """The status of a child that could not change its function."""
-SLACK_S = 30
+SLACK_S = 12
 """For imports and a busy machine."""
 
 

@@ -42,8 +42,9 @@ def judge(row: dict[str, Any]) -> dict[str, str] | None:
 def table(cache: Path, drawn: dict[str, list[Fault]], seed: int, command: str) -> str:
     """One line a room, and what was not found with its reason. `drawn`: the faults of each room."""
     totals: Counter[str] = Counter()
-    lines = ["| room | faults | found | equivalent | survived | found of those that matter |"]
-    lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
+    lines = ["| room | faults | equivalent | found as the suite stood | by tests written since | survived |"]
+    lines[0] += " found of those that matter |"
+    lines.append("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     lists: dict[str, list[str]] = {"equivalent": [], "survived": []}
     for room, faults in drawn.items():
         counts: Counter[str] = Counter()
@@ -51,10 +52,11 @@ def table(cache: Path, drawn: dict[str, list[Fault]], seed: int, command: str) -
         for row in (results[fault.key] for fault in faults if fault.key in results):
             entry = None if row["outcome"] == "found" else judge(row)
             outcome = "equivalent" if entry and entry["verdict"] == "equivalent" else row["outcome"]
-            counts[outcome] += 1
+            counts["found later" if outcome == "found" and row.get("new_tests") else outcome] += 1
             if outcome != "found":
                 lists[outcome].append(_told(row, entry))
-        lines.append(_counted(room, counts))
+        if counts:
+            lines.append(_counted(room, counts))
         totals += counts
     lines.append(_counted("**all**", totals))
     versions = f"Python {platform.python_version()}, torch {torch.__version__}, pytest {pytest.__version__}"
@@ -84,9 +86,12 @@ def table(cache: Path, drawn: dict[str, list[Fault]], seed: int, command: str) -
 
 
 def _counted(room: str, counts: Counter[str]) -> str:
-    found, equivalent, survived = (counts[name] for name in ("found", "equivalent", "survived"))
-    share = f"{100 * found / (found + survived):.1f}%" if found + survived else "–"
-    return f"| {room} | {counts.total()} | {found} | {equivalent} | {survived} | {share} |"
+    names = ("equivalent", "found", "found later", "survived")
+    equivalent, found, later, survived = (counts[name] for name in names)
+    matter = found + later + survived
+    shares = [f"{100 * part / matter:.1f}%" if matter else "–" for part in (found, found + later)]
+    cells = (room, counts.total(), equivalent, found, later, survived, " → ".join(shares))
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def _told(row: dict[str, Any], entry: dict[str, str] | None) -> str:

@@ -60,6 +60,11 @@ def main() -> None:
     running.add_argument(
         "--again", action="store_true", help="those once more that survived and are not judged"
     )
+    running.add_argument(
+        "--new-tests",
+        action="store_true",
+        help="as --again; what is found is counted as found by later tests",
+    )
     running.add_argument("--control", action="store_true", help="the unchanged text: nothing may be found")
     telling = commands.add_parser("table", help="the results as Markdown")
     telling.add_argument("--count", type=int, default=50)
@@ -93,17 +98,17 @@ def run(options: argparse.Namespace) -> None:
         drawn = draw_from(room, options)
         name = "control" if options.control else "results"
         results = options.cache / f"{name}-{room}-{options.seed}.jsonl"
-        if options.again:
+        if options.again or options.new_tests:
             rows = [row for row in read_results(results).values() if row["outcome"] == "found" or judge(row)]
             results.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        run_room(runner, drawn, results, end)
+        run_room(runner, drawn, results, end, options.new_tests)
 
 
 def draw_from(room: str, options: argparse.Namespace) -> list[Fault]:
     return draw(PACKAGE, faults_of(PACKAGE, room), options.count, options.seed)
 
 
-def run_room(runner: Runner, drawn: list[Fault], results: Path, end: float) -> None:
+def run_room(runner: Runner, drawn: list[Fault], results: Path, end: float, new_tests: bool) -> None:
     """First the faults inside functions, after one collection; then those that need an import."""
 
     def wanted() -> list[Fault]:
@@ -118,7 +123,7 @@ def run_room(runner: Runner, drawn: list[Fault], results: Path, end: float) -> N
 
     def tell(fault: Fault, outcome: dict[str, Any]) -> None:
         with results.open("a") as file:
-            file.write(json.dumps(outcome) + "\n")
+            file.write(json.dumps({**outcome, "new_tests": new_tests}) + "\n")
         told = f"{outcome['seconds']:.0f} s {outcome['outcome']:8} {outcome['by']}"
         print(f"{told}  {fault.file} {fault.place}: {fault.line} | {fault.change}", flush=True)
 

@@ -140,10 +140,19 @@ _files_left = 40
 """Files that were open after the last collection."""
 
 
+def _open_files() -> int:
+    try:
+        return len([*_OPEN_FILES.iterdir()])
+    except FileNotFoundError:  # not on Linux
+        return 0
+    except OSError:  # not one more file may be opened
+        return sys.maxsize
+
+
 def pytest_runtest_logfinish() -> None:
     """Exceptions that tests have caught hold mapped files until the collector runs, which is seldom in a
     process this large. Where only 256 files may be open, they would not last."""
     global _files_left
-    if _OPEN_FILES.is_dir() and len([*_OPEN_FILES.iterdir()]) > _files_left + _MORE_FILES:
+    if _open_files() > _files_left + _MORE_FILES:
         gc.collect()
-        _files_left = len([*_OPEN_FILES.iterdir()])
+        _files_left = min(_open_files(), 2 * _MORE_FILES)

@@ -2,7 +2,8 @@
 
     python docs/site_tools/lab_book.py lab/quick lab/full lab/gpu
 
-Of an experiment that is in several folders the last page counts; the others are told in a line.
+Of an experiment that is in several folders the last page counts; the others are told in a line. One that is in
+no folder keeps the page that it has in the book.
 """
 
 import io
@@ -86,26 +87,39 @@ def small(png: bytes) -> bytes:
     return stream.getvalue()
 
 
-def summary(found: dict[str, list[Page]]) -> str:
+def kept() -> dict[str, str]:
+    """The pages that are in the book, by experiment."""
+    found: dict[str, str] = {}
+    for path in BOOK.glob("lecture-*.md"):
+        for part in re.split(r"^(?=## )", path.read_text("utf-8"), flags=re.MULTILINE)[1:]:
+            name, _, _ = part.removeprefix("## ").partition("\n")
+            found[name] = part.rstrip("\n") + "\n"
+    return found
+
+
+def summary(parts: dict[str, str]) -> str:
     lines = ["| experiment | claim | verdict |", "|---|---|---|"]
-    for pages in found.values():
-        own = pages[-1].experiment
-        link = f"[{own.name}](lecture-{own.lecture}.md#{own.name})"
-        verdict = pages[-1].verdict.replace("|", "\\|")
-        lines.append(f"| {link} | {own.claim} | {verdict} |")
+    for name, own in all_experiments().items():
+        if name in parts:
+            found = VERDICT.search(parts[name])
+            assert found, name
+            link = f"[{name}](lecture-{own.lecture}.md#{name})"
+            verdict = found[1].replace("|", "\\|")
+            lines.append(f"| {link} | {own.claim} | {verdict} |")
     return "\n".join(lines)
 
 
 def write(folders: Sequence[Path]) -> None:
     found = pages_of(folders)
+    parts = kept() | {name: chapter(pages) for name, pages in found.items()}
     (BOOK / "images").mkdir(parents=True, exist_ok=True)
     for name, pages in found.items():
         (BOOK / "images" / f"{name}.png").write_bytes(small((pages[-1].folder / "figure.png").read_bytes()))
     for number, title in LECTURES.items():
-        own = [pages for pages in found.values() if pages[0].experiment.lecture == number]
-        text = "\n".join([f"# {number}. {title}\n", *(chapter(pages) for pages in own)])
+        own = [each.name for each in all_experiments().values() if each.lecture == number]
+        text = "\n".join([f"# {number}. {title}\n", *(parts[name] for name in own if name in parts)])
         (BOOK / f"lecture-{number}.md").write_text(text, encoding="utf-8")
-    (BOOK / "verdicts.md").write_text(f"# All verdicts\n\n{summary(found)}\n", encoding="utf-8")
+    (BOOK / "verdicts.md").write_text(f"# All verdicts\n\n{summary(parts)}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -77,8 +77,10 @@ _MOST_NAMES = 10_000
 def no_such_file(path: str | os.PathLike[str], kind: str = "file") -> UserError:
     """The error for a file that is not there; it names one beside it that is called almost the same."""
     folder, name = os.path.split(os.fspath(path))
+    if kind == "file" and os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113
+        return UserError(f"{path}: this is not a file; it may be a directory, a named pipe or a device")
     try:
-        names = [entry.name for entry in os.scandir(folder or ".")]
+        names = [entry.name for entry in os.scandir(folder or ".") if entry.name != name]
     except OSError:
         names = []
     advice = did_you_mean(name, names) if name and len(names) <= _MOST_NAMES else ""

@@ -23,10 +23,20 @@ WITHOUT_LINKS: int = getattr(os, "O_NOFOLLOW", 0)
 _seeking = threading.Lock()
 
 
+_most_cores: int | None = None
+
+
 def usable_cores() -> int:
     """Cores that this process may run on; on some systems all that there are."""
     affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else (os.cpu_count() or 1)
+    found = len(affinity(0)) if affinity is not None else (os.cpu_count() or 1)
+    return found if _most_cores is None else min(found, _most_cores)
+
+
+def use_at_most(cores: int) -> None:
+    """For a process that shares its machine with others like it."""
+    global _most_cores
+    _most_cores = cores
 
 
 def user() -> str:

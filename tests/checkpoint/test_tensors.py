@@ -53,6 +53,18 @@ def test_what_is_sound_is_loaded(path: Path) -> None:
     assert same(load_tensors(path))
 
 
+TYPES = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool".split()
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_type_comes_back(tmp_path: Path, name: str) -> None:
+    tensor = torch.tensor([[0, 1, 7], [100, 3, 0]]).to(getattr(torch, name))
+    write_new(tmp_path / "model.safetensors", from_tensors({"a": tensor, "b": tensor[1]}, {}).chunks)
+    found = load_tensors(tmp_path / "model.safetensors")
+    assert {key: each.dtype for key, each in found.items()} == {"a": tensor.dtype, "b": tensor.dtype}
+    assert torch.equal(found["a"], tensor) and torch.equal(found["b"], tensor[1])
+
+
 def test_every_value_of_the_header_replaced_or_removed(path: Path) -> None:
     header, rest = split(path)
     refused = 0

@@ -54,8 +54,9 @@ def explain(*arguments: object) -> Result:
 def test_scores_and_links_as_text(run: Path) -> None:
     result = explain(run, SENTENCE)
     assert result.exit_code == 0, result.output
-    first, *lines = result.stdout.splitlines()
+    first, heading, *lines = result.stdout.splitlines()
     assert first == SENTENCE.upper()
+    assert heading == "  piece, probability ← source piece with the most attention, its weight"
     assert lines[-1].split()[0] == "</s>"
     assert all(re.fullmatch(r"  \S+ +\d+\.\d\d%(  ← \S+ \d\.\d\d)?", line) for line in lines), lines
     assert sum("←" in line for line in lines) >= len(lines) - 1

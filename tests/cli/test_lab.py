@@ -47,9 +47,16 @@ def test_mistakes_are_told_in_one_sentence(tmp_path: Path, monkeypatch: pytest.M
         (("masks", "--data", str(tmp_path / "none")), "there is no such folder"),
         (("transformer-picture", "model.kind=rnn"), "this picture is of a transformer"),
         (("transition-matrix", "--data", str(tmp_path)), "text.txt: there is no such file"),
+        (("masks", "no_such=1"), "no_such: unknown field"),
+        (("masks", "train.max_updates=x"), "train.max_updates: expected a whole number"),
+        (("bottleneck", "--device", "gpu9"), "device: 'gpu9' is not known"),
     ):
         with pytest.raises(UserError, match=sentence):
             typed(*arguments, "-o", str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UserError, match="this is a file; give the name of a folder"):
+        typed("masks", "-o", str(tmp_path / "file"))
     monkeypatch.setattr("dragoman.cli.lab.find_spec", lambda _name: None)
     with pytest.raises(UserError, match="the lab needs the package 'torch'"):
         typed("masks", "-o", str(tmp_path))

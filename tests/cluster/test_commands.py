@@ -14,7 +14,7 @@ from dragoman.cli import clustered, texts
 from dragoman.cli.main import app
 from dragoman.cli.translators import Opened
 from dragoman.cluster import on_ray
-from dragoman.cluster.on_ray import Work
+from dragoman.cluster.workers import Work
 from dragoman.data import filter as data_filter
 from dragoman.decode.confidence import FEATURES, Calibration
 from dragoman.runs import corpus_job
@@ -31,8 +31,10 @@ class Nearby:
 
     def __init__(self) -> None:
         self.parts = 0
+        self.devices: list[str] = []
 
-    def device(self, _device: str) -> str:
+    def device(self, device: str) -> str:
+        self.devices.append(device)
         return "cpu"
 
     def map(self, work: Work, chunks: Iterable[list[Any]], _device: str, _begun: int = 0) -> Iterator[Any]:
@@ -42,11 +44,11 @@ class Nearby:
             yield sent(do(sent(chunk)))
 
     @contextmanager
-    def helpers(self, work: Work) -> Iterator["NearbyHelpers"]:
-        yield NearbyHelpers(self, sent(work).open())
+    def pool(self, work: Work) -> Iterator["NearbyPool"]:
+        yield NearbyPool(self, sent(work).open())
 
 
-class NearbyHelpers:
+class NearbyPool:
     count = 2
 
     def __init__(self, cluster: Nearby, do: Callable[[Sequence[Any]], Any]) -> None:
@@ -91,13 +93,16 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def told(command: Sequence[object], run: Path, files: Path, out: Path) -> tuple[str, dict[str, bytes]]:
-    """What a command prints on standard output, and the files that it writes below OUT."""
+    """What a command prints on standard output, and the files that it writes below OUT, but for the prepared
+    store, whose seal is also of where it is."""
     out.mkdir()
     given = [str(word).replace("RUN", str(run)).replace("OUT", str(out)) for word in command]
     given = [word.replace("FILES", str(files)) for word in given]
     result = CliRunner().invoke(app, given)
     assert result.exit_code == 0, result.output
-    found = {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    written = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    found = {str(path.relative_to(out)): data.replace(bytes(out), b"OUT") for path, data in written.items()}
+    found = {name: data for name, data in found.items() if not name.startswith(".prepared")}
     return result.stdout.replace(str(out), "OUT"), found
 
 
@@ -119,6 +124,7 @@ INPUT = "translate RUN --device cpu --input FILES/some.en"
         "back-translate RUN --device cpu FILES/some.en --out OUT/out",
         "corpus FILES/some.en FILES/some.de",
         "align-corpus FILES/some.en FILES/some.de --output OUT/links",
+        "distill RUN --device cpu --out OUT/student --no-train -q",
     ],
 )
 def test_the_same_as_without(
@@ -137,6 +143,38 @@ def test_the_same_as_without(
     together = told([*command.split(), "--cluster", "here"], small_run, files, tmp_path / "together")
     assert together == alone
     assert nearby.parts >= (1 if command.startswith("corpus") else 3)
+
+
+def test_a_store_in_shards(nearby: Nearby, small_run: Path, files: Path, tmp_path: Path) -> None:
+    """What training reads is the same, byte for byte, whoever cut the texts into tokens."""
+    stores = []
+    for name, further in (("alone", []), ("together", ["--cluster", "here"])):
+        place = tmp_path / name
+        command = "train FILES/some.en FILES/some.de --out OUT/run --dry-run -q tokenizer.vocab_size=300"
+        shards = f"data.shards={{pairs: 5, directories: [{place / 'a'}, {place / 'b'}]}}"
+        _, found = told([*command.split(), shards, *further], small_run, files, place)
+        shards_of = {(name[0], Path(name).name): data for name, data in found.items() if "/shards-" in name}
+        stores.append(shards_of)
+    assert stores[0] == stores[1] and {name for _, name in stores[0]} >= {
+        f"train-0000{number}.{side}.ids" for number in range(3) for side in ("src", "tgt")
+    }
+    assert nearby.parts
+
+
+def test_an_export_runs_on_cores_where_the_cluster_has_gpus(
+    nearby: Nearby, small_run: Path, files: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("ctranslate2")
+    export = tmp_path / "export"
+    assert CliRunner().invoke(app, ["export", str(small_run), "--out", str(export)]).exit_code == 0
+    for number, model in enumerate((small_run, export)):
+        told(
+            ["translate", model, "-i", "FILES/some.en", "--cluster", "here"],
+            model,
+            files,
+            tmp_path / str(number),
+        )
+    assert nearby.devices == ["auto", "cpu"]
 
 
 def test_evaluate(nearby: Nearby, small_run: Path, files: Path, tmp_path: Path) -> None:

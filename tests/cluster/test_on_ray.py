@@ -14,6 +14,7 @@ from dragoman.cli import texts
 from dragoman.cli.main import app
 from dragoman.data.workers import EncodeWork
 from dragoman.errors import UserError
+from dragoman.system import usable_cores
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'dragoman[cluster]'")
 
@@ -53,6 +54,12 @@ class Shouting:
         return shout
 
 
+@dataclass(frozen=True)
+class Settings:
+    def open(self) -> Callable[[Sequence[str]], list[object]]:
+        return lambda _: [usable_cores(), os.environ["GOMP_SPINCOUNT"]]
+
+
 def test_a_command(address: str, small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = tmp_path / "some.en"
     sentences.write_text("the red cat and a dog\nthe old fish\na new hill\n" * 6, encoding="utf-8")
@@ -66,7 +73,11 @@ def test_a_command(address: str, small_run: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_processes_that_end_and_lines_that_break(
-    address: str, small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    address: str,
+    small_run: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     told: list[str] = []
@@ -79,8 +90,11 @@ def test_processes_that_end_and_lines_that_break(
         found = list(cluster.map(Shouting(tmp_path / "marker"), chunks, "cpu"))
         work = EncodeWork(((small_run / "tokenizer.json").read_bytes(),))
         asked = [("s", ["the red cat", "", "a dog"]), ("t", ["", "the cat"])]
-        with cluster.helpers(work) as helpers:
-            encoded = helpers.ask(asked)
+        monkeypatch.setenv("GOMP_SPINCOUNT", "1234")
+        own = list(cluster.map(Settings(), [["?"]], "cpu"))
+        assert own == [[1, "1234"]], "its own core, of all that are here; what this process has"
+        with cluster.pool(work) as pool:
+            encoded = pool.ask(asked)
         for (ids, lengths), (own_ids, own_lengths) in zip(encoded, work.open()(asked), strict=True):
             assert ids.tolist() == own_ids.tolist() and lengths.tolist() == own_lengths.tolist()
     assert (tmp_path / "marker").exists(), "a process has ended"

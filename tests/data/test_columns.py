@@ -77,7 +77,9 @@ def test_a_table_without_names_is_described_by_number(tmp_path: Path) -> None:
         Pair("dog", "Hund", 3),
     ]
     assert describe_columns(source, *UNKNOWN) == "2 → 3 of 3 columns without names"
-    assert describe_columns(source_of(tmp_path / "b.tsv", "a\tb\n"), *UNKNOWN) is None
+    two = source_of(tmp_path / "b.tsv", "a\tb\n")
+    assert describe_columns(two, *UNKNOWN) == "1 → 2 of 2 columns without names"
+    assert describe_columns(SourceConfig(("a.en", "a.de")), *UNKNOWN) is None
 
 
 def test_fields_of_json_beside_the_languages(tmp_path: Path) -> None:

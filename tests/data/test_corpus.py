@@ -61,7 +61,9 @@ def test_store_holds_exactly_what_cleaning_keeps(
     tokenizer: TokenizerConfig,
 ) -> None:
     monkeypatch.setattr(encode, "_CHUNK_PAIRS", 70)
+    monkeypatch.setattr(scan, "_CHUNK", 100)
     pairs = make_pairs(600)
+    pairs.append(next(pair for pair in pairs if not is_empty(*pair) and not is_copy(*pair)))
     source = write_corpus(pairs, zipped=zipped)
     data = DataConfig((source,), valid_size=0, clean=clean)
     prepared = prepare(data, tokenizer, seed=1, cache=tmp_path / "cache")

@@ -166,3 +166,15 @@ def test_a_damaged_file_gives_one_sentence_or_text(tmp_path: Path) -> None:
         except UserError as error:
             assert str(path) in str(error)
             assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [(["en", "en"], "2 columns are called 'en'"), (["en"], "expected two text columns, found en")],
+)
+def test_columns_that_are_no_pair(tmp_path: Path, names: list[str], told: str) -> None:
+    pq.write_table(
+        pa.Table.from_arrays([pa.array(["a", "b"])] * len(names), names=names), tmp_path / "a.parquet"
+    )
+    with pytest.raises(UserError, match=told):
+        read(tmp_path / "a.parquet")

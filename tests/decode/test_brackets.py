@@ -65,6 +65,26 @@ def test_what_may_come_next_equals_brute_force(pairs: str, limit: int) -> None:
     assert checked > 50
 
 
+def test_rows_side_by_side_do_not_see_each_other() -> None:
+    """Some close what is not open, as a prefix may: that does not count."""
+    rule = Balanced(
+        "()", Vocab(len(PIECES), len(PIECES), shared=True), Spelling(PIECES), torch.tensor([20, 9])
+    )
+    chance = random.Random(1)
+    rows = [chance.choices(range(3, len(PIECES)), k=5) for _ in range(80)]
+    sentences = [number % 2 for number in range(80)]
+    scores = torch.zeros(80, len(PIECES))
+    rule(scores, scores.clone(), torch.tensor(rows), torch.tensor(sentences))
+    for row, sentence, found in zip(rows, sentences, scores, strict=True):
+        depth, room = 0, (13, 2)[sentence]
+        for character in b"".join(PIECES[piece] for piece in row).decode():
+            depth = max(0, depth + (character == "(") - (character == ")"))
+        for number, piece in enumerate(PIECES):
+            after = stack_after("(" * depth + piece.decode(), "()")
+            right = not depth if number == EOS else after is not None and len(after) <= max(room, depth - 1)
+            assert bool(found[number] == 0) == right, (row, piece)
+
+
 def test_what_a_piece_closes_and_opens() -> None:
     assert brackets_of(b"a])([(", "()[]") == ((2, 1), (1, 2, 1))
     assert brackets_of(b"([])a", "()[]") == ((), ())

@@ -96,6 +96,20 @@ def test_scores_are_of_the_sentence_itself(translator: Translator) -> None:
     assert alone.log_prob != pytest.approx(scored.log_prob, abs=1e-7)
 
 
+def test_earlier_sentences_are_read_as_far_as_there_is_room(make_run: MakeRun) -> None:
+    translator = make_run(2).translator(device="cpu")
+    near, far = (in_context([*more, "ab ba"], "cd") for more in ([], ["dc dc dc"]))
+    assert translator.context is not None
+    apart = translator.hypotheses([near, far])
+    assert apart[0] != apart[1]
+    room = len(translator.src_tokenizer.encode(near))
+    translator.context = replace(translator.context, max_tokens=room)
+    (best, *_), (other, *_) = translator.hypotheses([near, far])
+    assert (best.tokens, best.pieces) == (other.tokens, other.pieces)
+    assert best.token_scores == pytest.approx(other.token_scores, abs=1e-6)
+    assert best.log_prob == pytest.approx(apart[0][0].log_prob, abs=1e-5)
+
+
 def test_with_wrong_separators_a_text_is_translated_alone(make_run: MakeRun) -> None:
     """This one says separators, and its run expects none."""
     translator = make_run(2).translator(device="cpu")

@@ -14,7 +14,7 @@ from dragoman.decode.search.scorer import Scorer
 from dragoman.models import build_model
 from dragoman.models.base import EncoderDecoder, Vocab
 from dragoman.models.rnn import RnnConfig
-from dragoman.models.slots import TransformerSlots, fits
+from dragoman.models.slots import TransformerSlots, fits, past_bytes
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.attention_kernels import open_tap
 from searching import batch_of, jobs_of, search
@@ -118,6 +118,15 @@ def test_slots_step_as_the_decoder_does(positions: str) -> None:
         for beam in range(2):
             whole = model.decode(words[:, beam, : position + 1], memory)[:, -1]
             torch.testing.assert_close(found[:, beam], whole, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("options", [{}, {"head_dim": 5, "value_dim": 3}])
+def test_the_bytes_of_a_position_are_those_that_its_slots_take(options: dict[str, int]) -> None:
+    """By them the number of sentences is chosen that fit into the memory."""
+    model = random_model(23, 5, **options)
+    slots = TransformerSlots(model, sentences=3, beams=2, capacity=8, memory=16)
+    taken = sum(layer.past.numel() * layer.past.element_size() for layer in slots.layers)
+    assert past_bytes(model) * 3 * 2 * 8 == taken
 
 
 def test_a_search_that_looks_at_words_or_attention_is_not_taken() -> None:

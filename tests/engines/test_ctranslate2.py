@@ -66,6 +66,20 @@ def test_the_same_tokens_and_scores(
     assert fast.translate(unseen, search=search) == [best[0].text for best in found]
 
 
+def test_texts_alone_are_not_read_again_for_the_scores_of_their_tokens(
+    fast: CTranslate2Translator, unseen: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime, read = fast.engine.runtime, []
+    token_scores = runtime.token_scores
+    monkeypatch.setattr(
+        runtime, "token_scores", lambda pairs, size: read.extend(pairs) or token_scores(pairs, size)
+    )
+    found = fast.translate(unseen[:4])
+    assert read == []
+    assert [best.text for best, *_ in fast.hypotheses(unseen[:4])] == found
+    assert len(read) >= 4
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.7, 1.0])
 def test_sums_behind_the_ranks(fast: CTranslate2Translator, unseen: list[str], alpha: float) -> None:
     """CTranslate2 normalises by length; undone, its sums are those of the tokens and `</s>`."""

@@ -127,7 +127,11 @@ def test_numbers_that_a_cpu_does_not_have_are_told(
             ["--quantize", "int4"],
             "--quantize: expected one of float32, int8, int8_float32, int16, found 'int4'",
         ),
-        (["--positions", "0"], "--positions: expected a whole number of at least 1, found 0"),
+        (["--positions", "0"], "--positions: expected a whole number from 1 to 1,048,576, found 0"),
+        (
+            ["--positions", "99999999999"],
+            "--positions: expected a whole number from 1 to 1,048,576, found 99,999,999,999",
+        ),
     ],
 )
 def test_wrong_options(run: Run, tmp_path: Path, arguments: list[str], message: str) -> None:

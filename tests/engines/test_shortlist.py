@@ -1,5 +1,6 @@
 """Shortlists: model 1 against a computation with dictionaries, bounds, and what CTranslate2 makes of them."""
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -100,6 +101,25 @@ def test_the_file(pairs: list[Pair]) -> None:
     assert again[0] == again[1]
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("x\t2\n", "not a list of pieces"),
+        ("\t2 y\n", "not a list of pieces"),
+        ("5\t6\n", "not a list of pieces"),  # none for every sentence
+        ("\t2\n5\t6\t7\n", "not a list of pieces"),
+        ("\t2\n5\t50\n", "for another vocabulary"),
+        ("\t-1\n", "for another vocabulary"),
+    ],
+)
+def test_a_forged_file(tmp_path: Path, body: str, told: str) -> None:
+    """Its hash is right: whoever made the run wrote it."""
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    (tmp_path / "list").write_text(f"dragoman shortlist 1 print {digest}\n{body}")
+    with pytest.raises(UserError, match=told):
+        Shortlist.read(tmp_path / "list", "print", 50)
+
+
 def test_translations_keep_to_the_list(
     loaded: LoadedModel, fast: CTranslate2Translator, unseen: list[str], tmp_path: Path
 ) -> None:
@@ -145,4 +165,4 @@ def test_a_run_learns_its_list_once(run: Run, unseen: list[str]) -> None:
             Run.open(run.directory).shortlist()
     path.write_bytes(content)
     with pytest.raises(UserError, match="damaged, or of other data"):
-        Shortlist.read(path, "another")
+        Shortlist.read(path, "another", 50)

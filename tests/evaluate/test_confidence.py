@@ -65,6 +65,26 @@ def test_it_is_calibrated_and_finds_the_worst(calibration: Calibration) -> None:
     assert calibration.confidence("  ", found[0]) == 1.0
 
 
+def test_the_fit_is_the_best_of_a_penalised_logistic_regression(calibration: Calibration) -> None:
+    """No other weights nearby have a higher likelihood less the penalty: a ridge of 1, and a tenth of it for
+    the bias."""
+    found, scores = made_up(600, seed=1)
+    rows = np.array([features(SOURCE, one) for one in found])
+    inputs = np.clip((rows - calibration.centres) / np.array(calibration.scales), -4, 4)
+    inputs[:, FEATURES.index("ratio")] = np.abs(inputs[:, FEATURES.index("ratio")])
+    inputs = np.concatenate([np.ones((600, 1)), inputs], axis=1)
+    good = np.array(scores) > calibration.threshold
+
+    def worth(weights: np.ndarray) -> float:
+        logits = inputs @ weights
+        likelihood = -np.logaddexp(0, np.where(good, -logits, logits)).sum()
+        return likelihood - (0.1 * weights[0] ** 2 + (weights[1:] ** 2).sum()) / 2
+
+    best = np.array([calibration.bias, *calibration.weights])
+    for step in np.eye(len(best)) * 1e-3:
+        assert worth(best) > worth(best + step) and worth(best) > worth(best - step)
+
+
 def test_auc_counts_ties_half() -> None:
     bad = np.array([True, False, False, False])
     assert auc(np.array([0.1, 0.2, 0.3, 0.4]), bad) == 1.0

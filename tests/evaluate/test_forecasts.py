@@ -11,6 +11,7 @@ from dragoman.data.vectors.config import SeriesInput
 from dragoman.data.vectors.examples import Windows
 from dragoman.decode.predict_vectors import forecast_of
 from dragoman.evaluate.forecasts import (
+    after_series,
     baselines_for,
     by_channel,
     fit_linear,
@@ -46,6 +47,19 @@ def test_the_linear_baseline_is_least_squares() -> None:
     waves = np.stack([np.sin(steps / 3), 2 + np.cos(steps / 3)], axis=1)
     weights = fit_linear(waves[:150], 24, 5)
     np.testing.assert_allclose(linear_forecast(waves[160:184].T, weights), waves[184:189].T, atol=1e-2)
+
+
+def test_baselines_follow_a_series_in_the_units_of_its_file() -> None:
+    """They work on standardised values; a naive forecast is the last value of the file itself."""
+    series = SeriesInput(window=4, horizon=3, season=2, channels=2, mean=(5.0, -1.0), std=(2.0, 10.0))
+    task = TaskConfig(kind="forecast", series=series)
+    values = np.stack([np.arange(9.0), 10 - 3 * np.arange(9.0)], axis=1)
+    train = (values - [5.0, -1.0]) / [2.0, 10.0]
+    found = after_series(baselines_for(task, train), values, series)
+    np.testing.assert_allclose(found["naive"], [[8.0, -14.0]] * 3, rtol=1e-6)
+    np.testing.assert_allclose(found["seasonal naive"], values[[7, 8, 7]], rtol=1e-6)
+    np.testing.assert_allclose(found["linear"], [[9, -17], [10, -20], [11, -23]], rtol=1e-2)
+    assert "linear" not in after_series(baselines_for(task, None), values, series)
 
 
 def test_a_season_is_found() -> None:

@@ -73,6 +73,24 @@ def norms(layer: float) -> Numbers:
     )
 
 
+def naive(apart: float) -> Numbers:
+    names = ("largest, n = 10", "nearest two, n = 10", "largest, n = 1000", "nearest two, n = 1000")
+    table = {
+        "count: 0, 1, 2 …": (9.0, 1.0, 999.0, 1.0),
+        "share of the length": (0.9, 0.1, 0.999, 0.001),
+        "one circle": (1.0, 0.3, 1.0, 0.0),
+        "sinusoids": (5.7, 0.9, 5.7, apart),
+    }
+    return exactly({kind: dict(zip(names, row, strict=True)) for kind, row in table.items()})
+
+
+def elmo(models: float) -> Numbers:
+    names = ("left 1", "left 2", "right 1", "right 2")
+    steps = {"3 sum times γ": 1.0, "the models' own": models}
+    table: Table = {row: dict.fromkeys(names, value) for row, value in steps.items()}
+    return exactly({"shares": {"embedding": 0.25, "layer 1": 0.5, "layer 2": 0.25}, **table})
+
+
 def one_hot(value: float) -> Numbers:
     kinds = {"product": value, "embedding": 0.5, "matrix": 0.5}
     return exactly({f"{k}: {w}": {"dim 0": v} for k, v in kinds.items() for w in ("find", "my", "files")})
@@ -132,6 +150,8 @@ EXAMPLES: dict[str, tuple[Numbers, ...]] = {
     "bpe-by-hand": (bpe("1: e + s"), bpe("1: w + e")),
     "norms-by-hand": (norms(0.0), norms(0.1)),
     "one-hot": (one_hot(0.5), one_hot(0.6)),
+    "naive-positions": (naive(0.5), naive(0.01)),
+    "elmo-by-hand": (elmo(1.0), elmo(1.1)),
     "self-attention-by-hand": (six_steps(1.0), six_steps(1.1)),
     "permutation": tuple(
         exactly({"difference": {"none": n, "sinusoidal": 0.3, "learned": 0.3, "rotary": 0.3, "t5": 0.3}})

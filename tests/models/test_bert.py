@@ -50,6 +50,12 @@ def test_padding_is_inert() -> None:
     torch.testing.assert_close(found[batch.mask], expected[batch.mask], atol=1e-12, rtol=0)
 
 
+def test_pooled_is_the_tanh_of_a_linear_layer_of_the_first_position() -> None:
+    model, hidden = make(), torch.randn(2, 6, 16, dtype=torch.float64)
+    expected = torch.tanh(hidden[:, 0] @ model.pooler.weight.t() + model.pooler.bias)
+    torch.testing.assert_close(model.pool(hidden), expected, atol=1e-12, rtol=0)
+
+
 def test_what_it_cannot_be_is_refused() -> None:
     with pytest.raises(UserError, match="num_heads: model_dim 16 cannot be divided into 3 heads"):
         BertConfig(2, 16, 3, 24)

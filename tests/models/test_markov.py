@@ -200,6 +200,24 @@ def test_every_option_agrees_with_dictionaries(
     torch.testing.assert_close(model(batch.src_ids, batch.src_mask, batch.tgt_in), found, atol=1e-12, rtol=0)
 
 
+def test_as_many_contexts_at_once_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part of a batch is looked up once in every table, and what has no context once for all."""
+    asked: list[int] = []
+    find = context_counts.CountTable.find
+    monkeypatch.setattr(
+        context_counts.CountTable, "find", lambda self, keys: asked.append(keys.numel()) or find(self, keys)
+    )
+    vocab = Vocab(9, 9, shared=True)
+    model = Markov(MarkovConfig(order=2), vocab)
+    model.count([collate(random_pairs(vocab, 20, 1))])
+    batch = collate([([], [3, 4, 5]), ([], [6, 7, 8])])  # 2 × 4 contexts
+    for elements, expected in ((1 << 20, [1, 8, 8]), (9 * 5, [1, 5, 5, 3, 3])):
+        monkeypatch.setattr(importlib.import_module(Markov.__module__), "_ELEMENTS_AT_ONCE", elements)
+        asked.clear()
+        model(batch.src_ids, batch.src_mask, batch.tgt_in)
+        assert asked == expected
+
+
 # --- attention ---------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,23 @@ def test_impossible_options_are_refused_in_one_sentence(fields: dict[str, Any], 
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("fields", "packs"),
+    [
+        ({}, True),
+        ({"positions": "rotary"}, True),
+        ({"positions": "shaw"}, False),
+        ({"decoder_self": "average"}, False),
+        ({"decoder_self": "average", "positions": "learned"}, False),
+    ],
+)
+def test_packed_is_what_looks_at_other_positions_by_attention_alone(
+    fields: dict[str, Any], packs: bool
+) -> None:
+    """An average of all earlier positions would run over the ends of the packed sentences."""
+    assert TransformerConfig(**_SMALL, **fields).abilities.packs is packs
+
+
 def test_options_survive_a_file() -> None:
     config = TransformerConfig(**_SMALL, positions="t5", gated=True, norm_kind="rms", bias=False)
     assert from_dict(TransformerConfig, to_dict(config)) == config

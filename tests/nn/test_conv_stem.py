@@ -32,6 +32,15 @@ def test_it_reads_the_image_of_its_patches(channels: int, patch: int) -> None:
     torch.testing.assert_close(stem(vectors), torch.stack(expected, dim=1), atol=1e-12, rtol=0)
 
 
+@pytest.mark.parametrize(("width", "middle"), [(16, (8, 8)), (64, (16, 32))])
+def test_channels_grow_to_the_width(width: int, middle: tuple[int, int]) -> None:
+    """A quarter and then half of it, but never fewer than eight."""
+    stem = ConvStem(12, 3, 2, width)
+    assert tuple(stem.first.weight.shape) == (middle[0], 3, 3, 3)
+    assert tuple(stem.second.weight.shape) == (middle[1], middle[0], 3, 3)
+    assert tuple(stem.patch.weight.shape) == (width, middle[1], 2, 2)
+
+
 def test_every_parameter_of_a_model_with_it_learns() -> None:
     torch.manual_seed(1)
     config = VitConfig(**SMALL, input_dim=12, stem="convolution", columns=3)

@@ -1,6 +1,7 @@
 """Sparse counts against dictionaries and dense matrices."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -24,6 +25,32 @@ def random_table(rows: int = 20, seed: int = 0) -> tuple[CountTable, torch.Tenso
     table = CountTable(SIZE)
     table.fill(entries, dense.flatten()[entries])
     return table, dense
+
+
+CHANGES: dict[str, Callable[[CountTable], torch.Tensor]] = {
+    "totals": lambda table: table.totals[:-1],
+    "counts": lambda table: table.counts[1:],
+    "pieces": lambda table: table.pieces.index_fill(0, torch.tensor([0]), SIZE),
+    "offsets": lambda table: table.offsets + 1,
+    "keys": lambda table: table.keys.flip(0),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_table_whose_parts_contradict_each_other_is_not_sound(name: str) -> None:
+    table, _ = random_table()
+    assert table.is_sound()
+    setattr(table, name, CHANGES[name](table))
+    assert not table.is_sound()
+
+
+def test_a_table_that_does_not_begin_with_its_first_entry_is_not_sound() -> None:
+    """An entry before the first row, of which nothing else tells."""
+    table, _ = random_table()
+    table.pieces = torch.cat([table.pieces[:1], table.pieces])
+    table.counts = torch.cat([table.counts[:1], table.counts])
+    table.offsets = table.offsets + 1
+    assert not table.is_sound()
 
 
 @pytest.mark.parametrize("waiting", [1, 10, 1000])

@@ -60,11 +60,12 @@ def test_autocast_stays_near_and_keeps_the_parameter_type() -> None:
     assert ((ours - theirs).norm() / theirs.norm()).item() < 1e-2
 
 
-@pytest.mark.parametrize(("rows", "size"), [(57, 100), (100, 57), (5, 2000)])
+@pytest.mark.parametrize(("rows", "size"), [(57, 100), (100, 57), (5, 2000), (66, 20)])
 def test_never_more_logits_at_a_time_than_a_chunk_holds(
     rows: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At least one row, else as many as the limit allows; every row once."""
+    """At least one row, else as many as the limit allows; every row once. No chunk is much longer than the
+    others: chunks are of equal size, up to a multiple of 8 rows."""
     monkeypatch.setitem(loss_module._CHUNK_ELEMENTS, "cpu", 1000)
     taken: list[tuple[int, int]] = []
     sums = loss_module._sums
@@ -80,3 +81,4 @@ def test_never_more_logits_at_a_time_than_a_chunk_holds(
     assert {width for _, width in taken} == {size}
     assert all(own == 1 or own * size <= 1000 for own, _ in taken)
     assert len(taken) <= 2 * -(-rows // max(1, 1000 // size))
+    assert max(own for own, _ in taken) < rows / len(taken) + 8

@@ -43,6 +43,8 @@ def test_a_file_of_keys(tmp_path: Path) -> None:
             Keys.load(path)
     with pytest.raises(UserError, match="cannot be read"):
         Keys.load(tmp_path / "nothing")
+    with pytest.raises(UserError, match="are too many for a file of keys"):
+        Keys.load(Path("/dev/zero"))  # which says that its size is 0
 
 
 @pytest.mark.parametrize(("mode", "told"), [(0o600, False), (0o640, False), (0o644, True), (0o660, True)])

@@ -1,18 +1,21 @@
 """The translation memory: pairs that are put and dropped, and the difference between two texts."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.decode.translator.hypothesis import Hypothesis
+from dragoman.errors import UserError
 from dragoman.serve.corrections import Corrections
 from dragoman.serve.difference import differences
-from dragoman.serve.memory import TranslationMemory
+from dragoman.serve.memory import TranslationMemory, open_memories
 from dragoman.serve.service import Served, Service, Wish
 from serve.standin import Shouter
 
@@ -89,3 +92,27 @@ def test_others_are_not_told() -> None:
     (found,) = asyncio.run(service.translate(["Save the table now."], ("en", "de")))
     assert found.text == "SAVE THE TABLE NOW."
     service.close()
+
+
+ALIASES = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
+)
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (None, r"this is no run directory; give a run or a file \(.*config\.yaml: this is a named pipe"),
+        (ALIASES, r"this is no run directory; give a run or a file \(.*config\.yaml: .*values"),
+        ("data: [1]\n", "this is no run directory; give a run or a file$"),
+        ("data: {src_lang: en, tgt_lang: de}\npurpose: predict\n", "has not learnt from pairs"),
+    ],
+)
+def test_a_directory_that_is_no_run_of_pairs(tmp_path: Path, config: str | None, told: str) -> None:
+    """Whoever made a run is trusted with nothing: a pipe is not waited for, and YAML has its limits."""
+    if config is None:
+        os.mkfifo(tmp_path / "config.yaml")
+    else:
+        (tmp_path / "config.yaml").write_text(config)
+    with pytest.raises(UserError, match=told):
+        open_memories([tmp_path], [("en", "de")])

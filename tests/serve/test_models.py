@@ -19,8 +19,10 @@ from dragoman.decode.search.config import SampleSearch
 from dragoman.decode.translator.generate import Prompt
 from dragoman.errors import UserError
 from dragoman.learning import learning_of
+from dragoman.probe.continuation import spelling
 from dragoman.probe.embed import Embedder
 from dragoman.probe.fill import Filler
+from dragoman.probe.inside import look_inside
 from dragoman.runs.directory import Run
 from dragoman.runs.opening import open_predictor
 from dragoman.serve.app import Options, build
@@ -139,6 +141,52 @@ def test_texts_go_on_as_in_the_library(server: httpx.Client, runs: Path) -> None
     assert "".join(part["choices"][0]["text"] for part in parts) == cut
 
 
+def test_a_chat_goes_on_as_the_library_does(server: httpx.Client, runs: Path) -> None:
+    generator = Run.open(runs / "gpt").generator(device="cpu")
+    search = generator.search.converted(SampleSearch, n_best=1, seed=5)
+    lines = ["the red cat", "and the dog"]
+    (own,) = generator.hypotheses("", before=lines, max_tokens=7, search=search)
+    messages = [{"role": role, "content": line} for role, line in zip(("system", "user"), lines, strict=True)]
+    fields = {"model": "gpt", "messages": messages, "seed": 5, "max_tokens": 7}
+    (choice,) = asked(server, "/v1/chat/completions", **fields)["choices"]
+    assert choice["message"]["content"] == own.text
+    parts = streamed(server, "/v1/chat/completions", {**fields, "stream": True})
+    assert "".join(part["choices"][0]["delta"].get("content", "") for part in parts) == own.text
+
+
+def test_probabilities_of_pieces_are_those_of_the_model(server: httpx.Client, runs: Path) -> None:
+    generator = Run.open(runs / "gpt").generator(device="cpu")
+    tokenizer = generator.translator.tgt_tokenizer
+    search = generator.search.converted(SampleSearch, n_best=1, seed=5, temperature=0.7)
+    prompt = Prompt.of("one line\nthe b", open=True)
+    ((own,),) = generator.write([prompt], max_tokens=9, search=search)
+    seen = look_inside(
+        generator.translator.model, generator.source_of(prompt, 9), own.tokens, num_alternatives=3
+    )
+    fields = {"model": "gpt", "prompt": "one line\nthe b", "seed": 5, "temperature": 0.7, "max_tokens": 9}
+    (choice,) = asked(server, "/v1/completions", **fields, logprobs=3)["choices"]
+    told = choice["logprobs"]
+    count = len(told["tokens"])
+    assert 0 < count < len(own.tokens) and "".join(told["tokens"]) == choice["text"]
+    assert told["token_logprobs"] == pytest.approx(own.token_scores[:-1][-count:], abs=1e-4)
+    places = zip(told["tokens"], told["text_offset"], strict=True)
+    assert all(choice["text"][place:].startswith(text) for text, place in places)
+    for best, others in zip(told["top_logprobs"], seen.alternatives[:-1][-count:], strict=True):
+        wanted = {spelling(tokenizer, token): value for token, value in others}
+        assert best == pytest.approx(wanted, abs=1e-4)
+    stop = choice["text"][1:3]
+    (cut,) = asked(server, "/v1/completions", **fields, logprobs=0, stop=stop)["choices"]
+    assert "".join(cut["logprobs"]["tokens"]) == cut["text"] == choice["text"].split(stop)[0]
+    assert all(not best for best in cut["logprobs"]["top_logprobs"])
+    message = {"role": "user", "content": "one line"}
+    chat = {"model": "gpt", "messages": [message], "seed": 5, "max_tokens": 9, "logprobs": True}
+    (choice,) = asked(server, "/v1/chat/completions", **chat, top_logprobs=2)["choices"]
+    content = choice["logprobs"]["content"]
+    assert "".join(one["token"] for one in content) == choice["message"]["content"]
+    assert {len(one["top_logprobs"]) for one in content} == {2}
+    assert bytes(content[0]["bytes"]).decode() == content[0]["token"]
+
+
 def test_several_prompts_are_written_as_if_each_were_alone(runs: Path) -> None:
     generator = Run.open(runs / "gpt").generator(device="cpu")
     prompts = [Prompt.of(text, open=True) for text in [*PROMPTS, ""]]
@@ -193,6 +241,8 @@ def test_options_for_translations_need_one(runs: Path) -> None:
         ("generate", {"prompts": ["a"], "count": 9, "max_tokens": 1}, 400, "at most 8, found 9"),
         ("generate", {"prompts": ["a", "b"], "stream": True}, 400, "one continuation of one prompt"),
         ("generate", {"prompts": ["a"], "stop": [""]}, 400, "texts that are not empty"),
+        ("generate", {"prompts": ["a"], "stop": ["x"] * 9}, 400, "stop"),
+        ("generate", {"prompts": ["a"], "stop": ["x" * 41]}, 413, "stop: a text exceeds text limit (40)"),
         ("generate", {"prompts": ["refuse"]}, 400, "this one is refused"),
         ("generate", {"prompts": ["refuse"], "stream": True}, 400, "this one is refused"),
         ("fill", {"texts": ["a"], "count": 0}, 400, "count"),

@@ -7,6 +7,8 @@ import pytest
 
 from serve.standin import client_of, echoes
 
+USER = {"role": "user", "content": "hi"}
+
 
 def streamed(client: Any, path: str, fields: dict[str, Any]) -> list[Any]:
     with client.stream("POST", path, json=fields) as response:
@@ -46,18 +48,61 @@ def test_a_client_that_sends_all_its_fields_is_answered() -> None:
         assert vectors["usage"] == {"prompt_tokens": 2, "total_tokens": 2}
 
 
+def test_a_chat_is_lines_and_the_answer_is_the_next_one() -> None:
+    parts = [{"type": "text", "text": "hi"}, {"type": "text", "text": " there"}]
+    messages = [{"role": "system", "content": "be\n\nkind", "name": "x"}, {"role": "user", "content": parts}]
+    with client_of(None, models=echoes("a")) as client:
+        asked = {"model": "a", "messages": messages, "temperature": 0.5, "n": 2, "max_completion_tokens": 9}
+        found = client.post("/v1/chat/completions", json=asked).json()
+        assert found["object"] == "chat.completion" and found["usage"]["prompt_tokens"] == 4
+        assert [one["message"] for one in found["choices"]] == [
+            {"role": "assistant", "content": " be\nkind\nhi there\n", "refusal": None}
+        ] * 2
+        told = streamed(client, "/v1/chat/completions", {"model": "a", "messages": messages, "stream": True})
+        assert {part["object"] for part in told} == {"chat.completion.chunk"}
+        deltas = [part["choices"][0]["delta"] for part in told]
+        assert deltas[0]["role"] == "assistant" and "role" not in deltas[1] and deltas[-1] == {}
+        assert "".join(delta.get("content", "") for delta in deltas) == " be\nkind\nhi there\n"
+        assert told[-1]["choices"][0]["finish_reason"] == "stop"
+
+
 @pytest.mark.parametrize(
     ("path", "fields", "status", "message"),
     [
-        ("completions", {"model": "a", "prompt": "x", "logprobs": 2}, 400, "'logprobs': this server cannot"),
+        ("completions", {"model": "a", "prompt": "x", "logprobs": 6}, 400, "logprobs"),
+        ("completions", {"model": "a", "prompt": "x", "logprobs": 1, "echo": True}, 400, "leave echo out"),
+        (
+            "completions",
+            {"model": "a", "prompt": "x", "logprobs": 1, "stream": True},
+            400,
+            "without logprobs",
+        ),
         ("completions", {"model": "a", "prompt": "x", "tools": True}, 400, "'tools': this server cannot"),
         ("completions", {"model": "a", "prompt": []}, 400, "expected a text or several"),
         ("completions", {"model": "a", "prompt": [1, 2]}, 400, "prompt"),
         ("completions", {"prompt": "x"}, 400, "model"),
         ("completions", {"model": "c", "prompt": "x"}, 404, "it is not served; expected a"),
         ("completions", {"model": "a", "prompt": ["x", "y"], "stream": True}, 400, "one prompt"),
+        (
+            "completions",
+            {"model": "a", "prompt": "x", "stop": ["y"] * 9},
+            400,
+            "stop: at most 8 texts, found 9",
+        ),
+        ("completions", {"model": "a", "prompt": "x", "stop": "y" * 5001}, 413, "stop: a text exceeds"),
         ("embeddings", {"model": "a", "input": "x", "dimensions": 5}, 400, "'dimensions'"),
-        ("chat/completions", {"model": "a", "messages": []}, 404, "Not Found"),
+        ("chat/completions", {"model": "a", "messages": []}, 400, "messages"),
+        (
+            "chat/completions",
+            {"model": "a", "messages": [{"role": "tool", "content": "x"}]},
+            400,
+            "'system', 'developer'",
+        ),
+        ("chat/completions", {"model": "a", "messages": [USER | {"content": " "}]}, 400, "expected text"),
+        ("chat/completions", {"model": "a", "messages": [USER], "top_logprobs": 2}, 400, "set logprobs"),
+        ("chat/completions", {"model": "a", "messages": [USER], "tools": [{}]}, 400, "'tools': this server"),
+        ("chat/completions", {"model": "a", "messages": [USER], "n": 2, "stream": True}, 400, "one answer"),
+        ("chat/completions", {"model": "b", "messages": [USER]}, 404, "it is not served"),
     ],
 )
 def test_what_cannot_be_answered_is_told(

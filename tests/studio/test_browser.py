@@ -129,11 +129,43 @@ def test_the_tree_grows_and_masked_cells_are_seen(page: Page) -> None:
     page.until("return document.querySelectorAll('g[data-fate]').length < values[0]", nodes)
     page.show("head", "run=transformer&text=abc&module=decoder.layers.0.self_attention&position=1")
     page.until("return document.querySelector('[data-masked]') !== null")
-    pieces = page.run("return document.querySelectorAll('[data-step=∀] g[role=button]').length")
-    hidden = page.run("return document.querySelectorAll('[data-step=∀] [data-masked]').length")
+    pieces = page.run("return document.querySelectorAll('[data-step=all] g[role=button]').length")
+    hidden = page.run("return document.querySelectorAll('[data-step=all] [data-masked]').length")
     assert hidden == pieces * (pieces - 1) / 2
-    page.click("[data-step=∀] g[role=button]:nth-of-type(1) text")
+    page.click("[data-step=all] g[role=button]:nth-of-type(1) text")
     page.until("return !location.hash.includes('position=1')")
+
+
+def test_the_tree_of_a_prompt_opens_where_the_choice_begins(page: Page) -> None:
+    """The steps of a prompt have one candidate each; all that is chosen would stand beyond the margin."""
+    page.resize(390)
+    page.show("beam", "run=gpt&text=abc+dec+abc+dec&beam=3")
+    page.until("return document.querySelector('.drawing svg [data-fate=pruned]') !== null")
+    seen = """const room = document.querySelector('.drawing').getBoundingClientRect();
+        const box = document.querySelector('.drawing svg g[data-fate=pruned]').getBoundingClientRect();
+        const scrolled = document.querySelector('.drawing').scrollLeft > 0;
+        return [scrolled, room.left <= box.left && box.right <= room.right];"""
+    assert page.run(seen) == [True, True]
+    assert page.run("return [...document.querySelectorAll('th')].map((one) => one.textContent)") == [
+        *("text", "pieces", "log p", "rank by log p", "score = log p ÷ pieces^1.0", "rank by score")
+    ]
+    page.resize(None)
+
+
+def test_a_test_set_that_was_opened_is_shown_first(page: Page, subjects: Subjects, tmp_path: Path) -> None:
+    (tmp_path / "own.tsv").write_text("src\ttgt\nabc\tcba\nde\ted\n", encoding="utf-8")
+    name = subjects.add_test([str(tmp_path / "own.tsv")])
+    page.reload()
+    page.show("data", "run=transformer&beam=1")
+    page.until(
+        "return document.getElementById('view').textContent.includes(values[0])",
+        f"2 of 2 sentences of {name}",
+    )
+    page.run(
+        "const set = document.querySelector('#view select'); set.value = '~validation';"
+        "set.dispatchEvent(new Event('change'));"
+    )
+    page.until("return document.getElementById('view').textContent.includes('of the validation set')")
 
 
 def test_models_without_attention_say_so(page: Page) -> None:

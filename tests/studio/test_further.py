@@ -114,6 +114,7 @@ def test_a_run_tells_its_pace(runs: Path, tmp_path: Path) -> None:
     timing = tmp_path / "run" / "timing.jsonl"
     timing.write_text("".join(f"{json.dumps(record)}\n" for record in records), "utf-8")
     told = history(run)
+    assert told["unit"] == "tokens"
     assert (told["speed"], told["left"]) == (50.0, 6)  # 4 of 12 updates, each 1.5 seconds
     timing.write_text(f"{json.dumps(records[-1] | {'update': 12})}\n", "utf-8")
     assert history(run)["left"] is None

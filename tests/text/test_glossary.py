@@ -90,6 +90,11 @@ def test_faults_are_named_by_line(tmp_path: Path, name: str, content: bytes, mes
         Glossary.load(tmp_path / name)
 
 
+def test_a_file_without_end() -> None:
+    with pytest.raises(UserError, match="bytes are too many for a glossary"):
+        Glossary.load(Path("/dev/zero"))  # which says that its size is 0
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no such file"):
         Glossary.load(tmp_path / "none.tsv")

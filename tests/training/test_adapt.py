@@ -146,3 +146,47 @@ def test_the_command(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert before == sorted(path.name for path in run.directory.rglob("*"))
     again = CliRunner().invoke(app, command)
     assert again.exit_code != 0 if better else again.exit_code == 1
+
+
+def test_nothing_stays_of_a_training_that_does_not_begin(run: Run, tmp_path: Path) -> None:
+    memory = memory_file(tmp_path / "a.tsv")
+    for mistake in (["no.such=1"], ["train.batch_tokens=-1"], ["--device", "gpu9"]):
+        found = CliRunner().invoke(
+            app, ["adapt", str(run.directory), memory, "-o", f"{tmp_path}/new", *mistake]
+        )
+        assert isinstance(found.exception, UserError), found.output
+        assert [path.name for path in tmp_path.iterdir()] == ["a.tsv"]
+
+
+def test_a_directory_of_somebody_else_stays(run: Run, tmp_path: Path) -> None:
+    """The corpora go beside the new run; what lies there already may be anybody's."""
+    memory = memory_file(tmp_path / "a.tsv")
+    theirs = tmp_path / "new-corpus"
+    theirs.mkdir()
+    (theirs / "learnt.src").touch()  # of an earlier call
+    (theirs / "treasure.txt").write_text("gold")
+    found = CliRunner().invoke(app, ["adapt", str(run.directory), memory, "-o", str(tmp_path / "new")])
+    assert "it holds 'treasure.txt'; choose another directory with --out" in str(found.exception)
+    assert sorted(path.name for path in theirs.iterdir()) == ["learnt.src", "treasure.txt"]
+
+
+def test_the_device_is_that_of_the_training(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def plan_and_train(*_: object, overrides: list[str], **__: object) -> None:
+        asked.append(overrides)
+
+    monkeypatch.setattr("dragoman.training.api.plan_and_train", plan_and_train)
+    command = [
+        "adapt",
+        str(run.directory),
+        memory_file(tmp_path / "a.tsv"),
+        "-o",
+        str(tmp_path / "new"),
+        "-q",
+    ]
+    for more in ([], ["--device", "cpu"], ["--device", "cpu", "train.device=auto"]):
+        assert CliRunner().invoke(app, [*command, *more]).exit_code == 1  # nothing was trained
+    assert asked == [[], ["train.device=cpu"], ["train.device=auto"]]

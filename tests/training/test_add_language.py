@@ -89,6 +89,19 @@ def test_the_larger_run_translates_as_before_from_the_same_ids(run: Run, czech: 
         larger_run(run, other, grown_run.directory)
 
 
+def test_a_larger_run_of_other_weights_is_not_taken(
+    run: Run, czech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs can share their tokenizer, and a run can be trained further between two calls."""
+    tokenizer = larger(run, gather_pairs(run, [str(czech)], "all", 0.1), 40)
+    larger_run(run, tokenizer, tmp_path / "larger")
+    loaded = load_model(run.directory)
+    next(iter(model_tensors(loaded.model).values()))[0] += 1
+    monkeypatch.setattr("dragoman.training.larger_vocabulary.load_model", lambda _: loaded)
+    with pytest.raises(UserError, match="made from other weights; remove it"):
+        larger_run(run, tokenizer, tmp_path / "larger")
+
+
 def test_what_is_held_out_is_in_no_direction(run: Run, czech: Path) -> None:
     (czech / "train.de").write_text("".join(f"{line}\n" for line in SENTENCES["de"]), "utf-8")
     parts = gather_pairs(run, [str(czech)], "all", 0.25)
@@ -221,3 +234,19 @@ def test_both_runs_are_compared_in_each_direction(run: Run, czech: Path) -> None
     verdict = add_language.compare_directions(run, run, some, 1.0, "cpu")
     (old,), (new,) = verdict.old.values(), verdict.new.values()
     assert old.old == old.new and len(old.new) == len(new.new) == 1 and verdict.lost == 0
+
+
+@pytest.mark.parametrize("theirs", [None, "new-larger", "new-corpus"])
+def test_nothing_stays_of_a_training_that_does_not_begin(
+    run: Run, czech: Path, tmp_path: Path, theirs: str | None
+) -> None:
+    """And a directory of somebody else in the place of ours stays as it is."""
+    if theirs is not None:
+        (tmp_path / theirs).mkdir()
+        (tmp_path / theirs / "treasure.txt").write_text("gold")
+    before = sorted(tmp_path.rglob("*"))
+    command = ["add-language", str(run.directory), str(czech), "-q", "--pieces", "30"]
+    found = CliRunner().invoke(app, [*command, "-o", str(tmp_path / "new"), "no.such=1"])
+    told = "unknown field" if theirs is None else "choose another"
+    assert isinstance(found.exception, UserError) and told in str(found.exception)
+    assert sorted(tmp_path.rglob("*")) == before

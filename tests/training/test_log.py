@@ -54,8 +54,8 @@ def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
         "    source     a house",
         "    reference  ein Haus",
         "    output     das [bold]Haus[/bold]",
-        "    (ppl: perplexity; acc: correct next tokens; free: loss on own output; exact: % of outputs that"
-        " are right)",
+        "    (ppl: perplexity; acc: correct next tokens; forced, free: loss after the reference, after own"
+        " output; exact: % of outputs that are right)",
         "    (train.samples=0 leaves the samples out)",
     ]
 
@@ -63,6 +63,34 @@ def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_loss_is_not_told_twice() -> None:
     line = validation_line(7, {**METRICS, "forced_loss": 2.2501}, better=False)
     assert line == "valid at 7  loss 2.250  ppl 9.49  acc 51.2%  free 3.100  BLEU 31.2  chrF 55.5  exact 12.5"
+
+
+def test_bleu_of_single_words_is_not_told() -> None:
+    """It is 0 however right they are, for it counts sequences of four words."""
+    right = {"loss": 0.05, "bleu": 0.0, "chrf": 100.0, "exact": 100.0}
+    assert validation_line(7, right, better=False) == "valid at 7  loss 0.050  chrF 100.0  exact 100.0"
+    wrong = {"loss": 3.0, "bleu": 0.0, "chrf": 9.0, "exact": 0.0}
+    assert "BLEU 0.0" in validation_line(7, wrong, better=False)
+
+
+def test_the_loss_is_that_of_validations_and_the_objective_stands_beside_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Plain().status(replace(STATUS, objective=2.75))
+    assert "loss 2.500  ppl 9.25  objective 2.750  lr" in capsys.readouterr().out
+    Plain().status(replace(STATUS, objective=2.50004))
+    assert "objective" not in capsys.readouterr().out
+
+
+def test_a_narrow_terminal_breaks_between_numbers() -> None:
+    screen = io.StringIO()
+    Terminal(Console(file=screen, width=61)).validation(1200, METRICS, False, [])
+    lines = screen.getvalue().splitlines()[:3]
+    assert all(len(line) <= 61 for line in lines)
+    assert [line.strip() for line in lines][:2] == [
+        "valid at 1200  loss 2.250  ppl 9.49  acc 51.2%",
+        "forced 2.200 free 3.100  BLEU 31.2  chrF 55.5  exact 12.5",
+    ]
 
 
 def test_a_pipe_is_not_flooded(capsys: pytest.CaptureFixture[str]) -> None:

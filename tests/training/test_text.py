@@ -277,5 +277,8 @@ def test_pairs_do_not_go_with_an_objective_for_text() -> None:
         UserError, match=r"objective.name: causal learns from text; set data.train\[\].format"
     ):
         resolve_config({**plain("text.txt"), "data": data})
-    with pytest.raises(UserError, match=r"model\.kind: a model that counts learns from pairs"):
-        resolve_config({**plain("text.txt"), "model": {"kind": "markov"}})
+
+
+def test_a_text_is_counted_by_no_other_objective() -> None:
+    with pytest.raises(UserError, match=r"model\.kind: a model that counts .* causal, found spans"):
+        resolve_config({**plain("text.txt", objective={"name": "spans"}), "model": {"kind": "markov"}})

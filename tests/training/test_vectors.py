@@ -1,6 +1,7 @@
 """Runs on images and series: trained, killed and resumed, asked; what is refused."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -183,7 +184,8 @@ def test_a_forecast_follows_the_series(folder: Path, tmp_path: Path) -> None:
     assert lines[0] == "time\ta\tb"
     assert lines[1].startswith("2026-01-01 02:00:00\t")
     assert len(lines) == 5
-    assert "forecast" in (tmp_path / "f.svg").read_text("utf-8")
+    drawn = (tmp_path / "f.svg").read_text("utf-8")
+    assert all(f">{name}<" in drawn for name in ("known", "forecast", "naive", "linear"))
     values = read_series(str(folder / "f.csv"), ()).values[-16:]
     model = open_vector_predictor(run, device="cpu").model
     for channel, name in enumerate("ab"):
@@ -198,6 +200,21 @@ def test_a_forecast_follows_the_series(folder: Path, tmp_path: Path) -> None:
             said = model.head.out(read[:, 1:].flatten(1))[0].numpy() * own.std() + own.mean()
         found = [float(line.split("\t")[1 + channel]) for line in lines[1:]]
         np.testing.assert_allclose(found, said, rtol=1e-3, err_msg=name)
+
+
+def test_what_cannot_be_forecast(folder: Path, tmp_path: Path) -> None:
+    """A channel without a single known number, and numbers in other units."""
+    run = trained(folder, "forecast")
+    rows = (folder / "f.csv").read_text("utf-8").splitlines()[1:]
+    wrong = {
+        "unknown.csv": ("", r"unknown\.csv: the last 16 steps of column 'b' have no number"),
+        "far.csv": ("1e29", "standard deviations from the mean of the training part: is it in other units"),
+    }
+    for name, (cell, told) in wrong.items():
+        lines = ["date,a,b", *(f"{row.rpartition(',')[0]},{cell}" for row in rows)]
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        done = CliRunner().invoke(app, ["predict", str(run.directory), str(tmp_path / name)])
+        assert isinstance(done.exception, UserError) and re.search(told, str(done.exception))
 
 
 def test_errors_stand_beside_baselines(folder: Path) -> None:

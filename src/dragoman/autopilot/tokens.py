@@ -53,7 +53,8 @@ class Looks:
     @property
     def name(self) -> str:
         kinds = {"single words": self.words, "symbols": self.symbols, "a word with features": self.tagged}
-        kinds["formal text"] = self.formal or self.closed
+        kinds["formal text"] = self.formal
+        kinds["sentences of few different words"] = self.closed
         return next((name for name, holds in kinds.items() if holds), "sentences")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Quiet
+from dragoman.cli.options import Device, Quiet, on_device
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
@@ -48,8 +48,15 @@ def adapt(
     """
     from dragoman.files import beside, explained, move
     from dragoman.runs.directory import Run
-    from dragoman.runs.opening import open_translator
-    from dragoman.training.adapt import adapt_config, compare_runs, make_parts, read_memory, write_parts
+    from dragoman.runs.opening import open_translator, pick_device
+    from dragoman.training.adapt import (
+        adapt_config,
+        compare_runs,
+        corpora_for,
+        make_parts,
+        read_memory,
+        write_parts,
+    )
     from dragoman.training.api import plan_and_train
     from dragoman.training.draft import split_arguments
 
@@ -57,24 +64,26 @@ def adapt(
     if not files:
         raise UserError("adapt: give a translation memory after the run, such as corrections.tmx")
     opened = Run.open(run)
+    pick_device(device)  # a mistake is told before anything is trained
     target = out or beside(opened.directory, "-adapted")
     trial, corpus = beside(target, _TRIAL), beside(target, "-corpus")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UserError(f"{target}: already exists; choose another directory with --out, or remove it")
     parts = make_parts(opened, read_memory(opened, files), hold_out)
-    write_parts(parts, corpus)
-    if not quiet:
-        held = f"{len(parts.held_out):,} of the memory and {len(parts.before):,} of the run"
-        typer.echo(f"learn    {len(parts.learnt):,} pairs of the memory, {share:.0%} of the training")
-        typer.echo(f"rehearse {len(parts.rehearsed):,} pairs of the run")
-        typer.echo(f"held out {held}")
-    made = plan_and_train(
-        [adapt_config(opened, parts, corpus, share, updates)],
-        out=trial,
-        overrides=overrides,
-        valid=[],
-        quiet=quiet,
-    )
+    with corpora_for(trial, corpus):
+        write_parts(parts, corpus)
+        if not quiet:
+            held = f"{len(parts.held_out):,} of the memory and {len(parts.before):,} of the run"
+            typer.echo(f"learn    {len(parts.learnt):,} pairs of the memory, {share:.0%} of the training")
+            typer.echo(f"rehearse {len(parts.rehearsed):,} pairs of the run")
+            typer.echo(f"held out {held}")
+        made = plan_and_train(
+            [adapt_config(opened, parts, corpus, share, updates)],
+            out=trial,
+            overrides=on_device(device, overrides),
+            valid=[],
+            quiet=quiet,
+        )
     if made is None or (made.outcome is not None and made.outcome.exit_status):
         raise typer.Exit(1 if made is None or made.outcome is None else made.outcome.exit_status)
     old, new = (open_translator([one], "best", device) for one in (opened, Run.open(trial)))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Quiet
+from dragoman.cli.options import Device, Quiet, on_device
 from dragoman.errors import UserError
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def add_language(
     """
     from dragoman.files import beside, explained, move
     from dragoman.runs.directory import Run
+    from dragoman.runs.opening import pick_device
+    from dragoman.training.adapt import corpora_for
     from dragoman.training.add_language import (
         compare_directions,
         gather_pairs,
@@ -73,6 +75,7 @@ def add_language(
             "add-language: give corpora after the run, such as a directory with train.en and train.cs"
         )
     opened = Run.open(run)
+    pick_device(device)  # a mistake is told before anything is trained
     parts = gather_pairs(opened, files, directions, hold_out)
     codes = dict.fromkeys(code for pair in parts.learnt for code in pair)
     new = [code for code in codes if not any(code in pair for pair in parts.rehearsed)]
@@ -81,17 +84,18 @@ def add_language(
         raise UserError(f"{target}: already exists; choose another directory with --out, or remove it")
     trial, corpus, larger = (beside(target, ending) for ending in (_TRIAL, _CORPUS, _LARGER))
     tokenizer = larger_tokenizer(opened, parts.directions, parts.new_texts, pieces)
-    begun = larger_run(opened, tokenizer, larger)
-    write_corpora(parts, corpus)
-    if not quiet:
-        _print_parts(opened, begun, parts)
-    made = plan_and_train(
-        [language_recipe(opened, begun, parts, corpus, share, updates)],
-        out=trial,
-        overrides=overrides,
-        valid=[],
-        quiet=quiet,
-    )
+    with corpora_for(trial, corpus, larger):
+        begun = larger_run(opened, tokenizer, larger)
+        write_corpora(parts, corpus)
+        if not quiet:
+            _print_parts(opened, begun, parts)
+        made = plan_and_train(
+            [language_recipe(opened, begun, parts, corpus, share, updates)],
+            out=trial,
+            overrides=on_device(device, overrides),
+            valid=[],
+            quiet=quiet,
+        )
     if made is None or (made.outcome is not None and made.outcome.exit_status):
         raise typer.Exit(1 if made is None or made.outcome is None else made.outcome.exit_status)
     verdict = compare_directions(opened, Run.open(trial), parts, tolerance, device)

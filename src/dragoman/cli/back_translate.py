@@ -39,8 +39,9 @@ def back_translate(
     from dragoman.cli.translators import with_changes
     from dragoman.data.formats import read_lines
     from dragoman.files import hash_file
-    from dragoman.runs.corpus_job import CorpusTask, identity, translate_corpus
+    from dragoman.runs.corpus_job import CorpusTask, translate_corpus
     from dragoman.runs.directory import Run
+    from dragoman.runs.identity import identity
     from dragoman.runs.opening import open_translator
 
     total = sum(1 for _ in read_lines(mono))

@@ -34,7 +34,7 @@ class CommandWork(Protocol):
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class RemoteWork:
     """CommandWork that opens its translator on another machine, which must be the same there."""
 
     work: CommandWork
@@ -42,7 +42,7 @@ class Elsewhere:
     identity: Mapping[str, list[str]]
 
     def open(self) -> Callable[[Sequence[Any]], Any]:
-        from dragoman.runs.corpus_job import refuse_other
+        from dragoman.runs.identity import refuse_other
 
         opened = self.work.asked.open(self.device)
         refuse_other(self.work.asked.directory, self.identity, identity_of(opened, self.work.asked))
@@ -52,7 +52,7 @@ class Elsewhere:
 def identity_of(opened: Opened, asked: Asked) -> dict[str, list[str]]:
     """Hashes of what the translations depend on."""
     from dragoman.files import hash_file
-    from dragoman.runs.corpus_job import identity
+    from dragoman.runs.identity import identity
 
     if hasattr(opened.translator, "scorer"):
         return identity(opened.translator)
@@ -76,10 +76,13 @@ def parts_on(
     cluster: "Cluster", device: str, work: Any, opened: Opened, chunks: Iterable[list[Any]], begun: int = 0
 ) -> Iterator[Any]:
     """What `work` makes of each chunk, in their order."""
-    device = cluster.device(device)
+    from dragoman.engines.manifest import is_export
+
+    runs_on_cores = device == "auto" and is_export(work.asked.directory)
+    device = cluster.device("cpu" if runs_on_cores else device)
     work = replace(work, asked=resolved(work.asked))
-    elsewhere = Elsewhere(work, device, identity_of(opened, work.asked))
-    return cluster.map(elsewhere, chunks, device, begun)
+    remote = RemoteWork(work, device, identity_of(opened, work.asked))
+    return cluster.map(remote, chunks, device, begun)
 
 
 def corpus_spread(
@@ -109,14 +112,14 @@ def encoding_on(address: str | None) -> Iterator[None]:
     if address is None:
         yield
         return
-    from dragoman.data.workers import EncodeWork, Workers, WorkersElsewhere, encoding_by
+    from dragoman.data.workers import EncodeWork, RemoteWorkers, Workers, encoding_by
 
     @contextmanager
-    def hire(work: EncodeWork) -> Iterator[Workers]:
-        with cluster.helpers(work) as helpers:
-            yield WorkersElsewhere(helpers.count, helpers.ask)
+    def workers(work: EncodeWork) -> Iterator[Workers]:
+        with cluster.pool(work) as pool:
+            yield RemoteWorkers(pool.count, pool.ask)
 
-    with cluster_at(address) as cluster, encoding_by(hire):
+    with cluster_at(address) as cluster, encoding_by(workers):
         yield
 
 
@@ -138,14 +141,14 @@ def computing_on(address: str | None) -> "Iterator[OrderedMap]":
         return
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    with cluster_at(address) as cluster, cluster.helpers(Computing()) as helpers:
+    with cluster_at(address) as cluster, cluster.pool(Computing()) as pool:
 
         def each(do: Callable[[Any], Any], asked: Iterable[Any]) -> Iterator[Any]:
             ahead: deque[Future[Any]] = deque()
-            with ThreadPoolExecutor(helpers.count) as threads:
+            with ThreadPoolExecutor(pool.count) as threads:
                 for group in _grouped(asked):
-                    ahead.append(threads.submit(helpers.ask, [(do.__name__, one) for one in group]))
-                    if len(ahead) > 2 * helpers.count:
+                    ahead.append(threads.submit(pool.ask, [(do.__name__, one) for one in group]))
+                    if len(ahead) > 2 * pool.count:
                         yield from ahead.popleft().result()
                 while ahead:
                     yield from ahead.popleft().result()

@@ -100,7 +100,7 @@ def corpus(
     from dragoman.cli.clustered import encoding_on
     from dragoman.cli.corpus_tables import print_report
     from dragoman.data.config import CleanConfig
-    from dragoman.data.formats import Pair, group_files
+    from dragoman.data.formats import Pair, describe_columns, group_files
     from dragoman.data.formats.columns import parse_columns
     from dragoman.data.languages import languages_of
     from dragoman.data.report import analyse
@@ -156,7 +156,9 @@ def corpus(
         learnt = "a vocabulary learnt from the corpus itself; --tokenizer RUN takes that of a run"
         counted_by = f"the vocabulary of {tokenizer}" if tokenizer else learnt
         profile = profiler.profile(report.found["duplicate"])
-        print_report(report, profile, _explanations(max_length, max_ratio), counted_by)
+        told = [describe_columns(source, *languages) for source in sources]
+        columns = [each for each in dict.fromkeys(told) if each is not None]
+        print_report(report, profile, _explanations(max_length, max_ratio), counted_by, columns)
     if unread:
         raise typer.Exit(1)
 

@@ -8,32 +8,39 @@ if TYPE_CHECKING:
 
 
 def profile_rows(profile: "Profile") -> list[list[str]]:
-    """Name, source, target; what concerns both sides stands in the first column of values."""
+    """Name, source, target."""
     from dragoman.autopilot.tokens import looks_of
 
     def both(name: str, show: Any) -> list[str]:
         return [name, *(show(side) for side in (profile.src, profile.tgt))]
 
     lines = max(1, profile.pairs)
-    ratios = [math.exp(value) for value in profile.log_ratios]
     return [
-        both("looks like", lambda side: looks_of(side, profile.pairs).name),
-        both("words a line: mean", lambda side: f"{side.words / lines:.1f}"),
-        both("1%, median, 99%", lambda side: ", ".join(str(side.words_a_line[n]) for n in (1, 4, 7))),
+        both("kind of text", lambda side: looks_of(side, profile.pairs).name),
+        both("words per line, mean", lambda side: f"{side.words / lines:.1f}"),
+        both("  1%, median, 99%", lambda side: ", ".join(str(side.words_a_line[n]) for n in (1, 4, 7))),
         both("lines of one word", lambda side: _percent(side.single_words / lines)),
-        both("different words of the sample", lambda side: f"{side.word_types:,} of {side.word_tokens:,}"),
-        both("words that are frequent", lambda side: _percent(side.frequent_words)),
+        both("different words", lambda side: f"{side.word_types:,} of {side.word_tokens:,}"),
+        both("words that occur ten times", lambda side: _percent(side.frequent_words)),
         both("different characters", lambda side: f"{side.alphabet:,}"),
         both("scripts", _scripts),
-        both("digits, formal marks", lambda side: f"{_percent(side.digits)}, {_percent(side.code)}"),
-        both("lines with features", lambda side: _percent(side.tags)),
+        both("digits", lambda side: _percent(side.digits)),
+        both("brackets, operators", lambda side: _percent(side.code)),
+        both("lines with tags (N;PL)", lambda side: _percent(side.tags)),
         both("longest line, characters", lambda side: f"{side.longest:,}"),
-        ["target / source characters: 1%, median, 99%", ", ".join(f"{ratios[n]:.2f}" for n in (1, 4, 7)), ""],
-        ["letters in common", _percent(profile.shared_letters), ""],
-        ["target characters that the source has", _percent(profile.overlap), ""],
-        ["the same, above chance", _percent(profile.copied_letters), ""],
-        ["rare target words that the source has, above chance", _percent(profile.copied_words), ""],
-        ["targets that repeat themselves", _percent(profile.repeating), ""],
+    ]
+
+
+def pair_rows(profile: "Profile") -> list[list[str]]:
+    """Name and value, of both sides together."""
+    ratios = [math.exp(value) for value in profile.log_ratios]
+    return [
+        ["length of target / source: 1%, median, 99%", ", ".join(f"{ratios[n]:.2f}" for n in (1, 4, 7))],
+        ["similarity of letter frequencies", _percent(profile.shared_letters)],
+        ["target characters that occur in the source", _percent(profile.overlap)],
+        ["  beyond chance", _percent(profile.copied_letters)],
+        ["rare target words that occur in the source, beyond chance", _percent(profile.copied_words)],
+        ["targets that repeat themselves", _percent(profile.repeating)],
     ]
 
 

@@ -16,9 +16,13 @@ _SHOWN = 70
 
 
 def print_report(
-    report: "CorpusReport", profile: "Profile", explanations: dict[str, str], counted_by: str
+    report: "CorpusReport",
+    profile: "Profile",
+    explanations: dict[str, str],
+    counted_by: str,
+    columns: Sequence[str] = (),
 ) -> None:
-    from dragoman.cli.corpus_profile import profile_rows
+    from dragoman.cli.corpus_profile import pair_rows, profile_rows
     from dragoman.data.config import SUSPECTS
 
     src, tgt = report.src.language, report.tgt.language
@@ -26,6 +30,8 @@ def print_report(
     if len(names) > 1:
         names.append(["all", f"{report.pairs:,}"])
     _table("Corpus", ["files", "pairs"], names)
+    if columns:
+        typer.echo("".join(f"columns: {told}\n" for told in columns))
     rows = [
         [label, *(_number(getattr(side, field)) for side in (report.src, report.tgt))]
         for label, field in (
@@ -45,7 +51,8 @@ def print_report(
         _histogram(report.src, report.tgt),
         (2, 4),
     )
-    _table("What it is like", ["", src, tgt], profile_rows(profile))
+    _table("What each side is like", ["", src, tgt], profile_rows(profile))
+    _table("What they have in common", ["", ""], pair_rows(profile))
     faults = [
         [
             reason,
@@ -80,7 +87,7 @@ def print_report(
         _table(title, ["", "exact", "", "normalised", ""], overlaps)
     typer.echo(f"Tokens are counted with {counted_by}.")
     if any(report.found.values()):
-        typer.echo("See the pairs themselves with  --lines REASON")
+        typer.echo("--lines REASON prints the pairs themselves, as in  --lines duplicate")
 
 
 def _print_suspects(report: "CorpusReport") -> None:
@@ -92,13 +99,15 @@ def _print_suspects(report: "CorpusReport") -> None:
     ]
     if rows:
         _table(
-            "Suspects (--strict or data.clean.drop_suspects leaves them out)",
+            "Suspicious pairs, for example (--strict or data.clean.drop_suspects leaves them out)",
             ["", "", "", ""],
             rows,
             (1, 2, 3),
         )
-    looked_for = ", ".join(report.rules)
-    typer.echo(f"Suspects were looked for by: {looked_for}.")
+    rules = ", ".join(rule.replace("_", " ") for rule in report.rules)
+    if rules:
+        none = "" if any(report.found.get(rule, 0) for rule in report.rules) else "; none found"
+        typer.echo(f"Suspicious pairs were looked for by these rules: {rules}{none}.")
 
 
 def _histogram(src: "SideReport", tgt: "SideReport") -> list[list[str]]:

@@ -48,8 +48,8 @@ def distill(
     from dragoman.cli.translators import with_changes
     from dragoman.files import beside
     from dragoman.models.presets import PRESETS, unknown_preset
-    from dragoman.runs.corpus_job import identity
     from dragoman.runs.directory import Run
+    from dragoman.runs.identity import identity
     from dragoman.runs.opening import open_translator
     from dragoman.training.api import execute
     from dragoman.training.display import make_display

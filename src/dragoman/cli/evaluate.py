@@ -280,7 +280,11 @@ def _print(title: str, found: "Evaluation", directory: Path) -> None:
     for metric in found.metrics:
         interval = "" if metric.half_width is None else f" ± {metric.half_width:.2f}"
         typer.echo(f"  {metric.name:{width}} {metric.value:6.2f}{interval}   {metric.signature}")
-    typer.echo(f"  {'exact':{width}} {found.exact:6.2f}%")
+    typer.echo(f"  {'exact':{width}} {found.exact:6.2f}%   outputs that are exactly the reference")
+    if any(metric.half_width is not None for metric in found.metrics):
+        typer.echo("  ± is the 95% interval")
+    if found.exact and any(metric.name == "BLEU" and not metric.value for metric in found.metrics):
+        typer.echo("  BLEU counts sequences of four words, and is 0 for shorter outputs")
     if found.cut_off:
         typer.echo(f"  {_counted(found.cut_off)} cut off at the length limit")
     if found.loops:

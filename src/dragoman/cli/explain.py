@@ -272,7 +272,10 @@ def _check(
 def _print(explained: "Explained", alternatives: int = 0) -> None:
     """Each target piece with its probability, and where the chosen attention looked most."""
     typer.echo(explained.translation)
-    for line in explained.table(alternatives):
+    lines = explained.table(alternatives)
+    if any("←" in line for line in lines):
+        typer.echo("  piece, probability ← source piece with the most attention, its weight")
+    for line in lines:
         typer.echo(f"  {line}")
 
 

@@ -77,9 +77,8 @@ def picture(found: "Read", tokenizer: "Tokenizer", wanted: Wanted) -> bytes:
             np.zeros(row.shape, dtype=bool),
             "integrated gradients",
         )
-        return draw_heatmap(shown, endings, "label", "text", True, "contribution to log p of the label")[
-            wanted.ending
-        ]
+        drawn = draw_heatmap(shown, endings, "label", "text", True, unit="contribution to log p of the label")
+        return drawn[wanted.ending]
     chosen = attention_of(found, wanted.layer)
     if wanted.head is not None and wanted.head > len(chosen.weights):
         raise UserError(f"--head {wanted.head}: this attention has {len(chosen.weights)}, numbered from 1")

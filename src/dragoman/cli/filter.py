@@ -48,6 +48,7 @@ def filter_corpus(
     from collections import Counter
 
     from dragoman.cli.corpus import progress_of_stages
+    from dragoman.cli.given_values import refuse_overwriting
     from dragoman.cli.output import open_output
     from dragoman.data.filter import judged_pairs
     from dragoman.data.formats import group_files
@@ -64,6 +65,8 @@ def filter_corpus(
         raise UserError(
             "--cluster: only a run, which scores the pairs, is worth it; give --run, or leave it out"
         )
+    names = [out.with_name(f"{out.name}.{ending}") for ending in (*languages, "dropped.tsv")]
+    refuse_overwriting(names, files)
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
         score = None
@@ -72,9 +75,7 @@ def filter_corpus(
             score = on_cluster(stack, cluster, work, device) if cluster else partial(map, work.open())
         scratch = stack.enter_context(scratch_directory())
         progress = stack.enter_context(progress_of_stages())
-        names = [*(out.with_name(f"{out.name}.{code}") for code in languages)]
-        src, tgt = (stack.enter_context(open_output(name)) for name in names)
-        dropped = stack.enter_context(open_output(out.with_name(f"{out.name}.dropped.tsv")))
+        src, tgt, dropped = (stack.enter_context(open_output(name)) for name in names)
         for one in judged_pairs(sources, languages, scratch, progress, score, keep if run else 1.0):
             counts[one.reason or "kept"] += 1
             if one.reason is None:

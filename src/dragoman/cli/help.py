@@ -10,6 +10,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from dragoman.cli.examples import EXAMPLES
+from dragoman.cli.given_values import check_values
 
 GROUPS = {
     "Train": (
@@ -58,6 +59,7 @@ class Command(TyperCommand):
             raise explained from None
 
     def invoke(self, ctx: Any) -> Any:
+        check_values(self.name or "", ctx.params)
         with ctx.meta[_STAGED].kept() if _STAGED in ctx.meta else nullcontext():
             return super().invoke(ctx)
 

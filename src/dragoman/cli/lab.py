@@ -54,10 +54,17 @@ def lab(
         raise UserError(f"lab: expected the name of an experiment before {changes[0]}")
     if data is not None and not data.is_dir():
         raise UserError(f"--data {data}: there is no such folder")
+    if out.exists() and not out.is_dir():
+        raise UserError(f"--out {out}: this is a file; give the name of a folder")
+    from dragoman.config import apply_overrides, check_given
     from dragoman.lab.bench import Interrupted
     from dragoman.lab.book import Lab
     from dragoman.lab.catalogue import all_experiments, experiment_named
+    from dragoman.runs.config import RunConfig
+    from dragoman.runs.opening import pick_device
 
+    pick_device(device)
+    check_given(RunConfig, apply_overrides({}, changes))
     every = list(all_experiments().values())
     chosen = every if "all" in names else [experiment_named(name) for name in names]
     place = Lab(out, quick, changes, data, device)
@@ -67,7 +74,8 @@ def lab(
         typer.echo("stopped; the same command goes on", err=True)
         raise typer.Exit(stopped.status) from None
     finally:
-        typer.echo(f"all pages: {place.write_book()}")
+        if (book := place.write_book()) is not None:
+            typer.echo(f"all pages: {book}")
     for name, why in failed.items():
         typer.echo(f"failed: {name}: {why}", err=True)
     if failed:

@@ -86,3 +86,10 @@ def parse_beams(text: str) -> list[int]:
     if not beams or min(beams) < 1:
         raise UserError(f"--beams: expected whole numbers from 1 on, as in 1,2,4,8,16, found '{text}'")
     return beams
+
+
+def on_device(device: str, overrides: list[str]) -> list[str]:
+    """Fields of a training, with the device of --device unless one is among them."""
+    if device == "auto" or any(field.startswith("train.device=") for field in overrides):
+        return overrides
+    return [f"train.device={device}", *overrides]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dragoman.probe.embed import Embedder
     from dragoman.probe.fill import Filler
     from dragoman.runs.directory import Run
-    from dragoman.serve.models import Ability, Continuation, Model, Question, Write
+    from dragoman.serve.models import Ability, Continuation, Model, PieceScore, Question, Write
     from dragoman.text.tokenizer import Tokenizer
 
 _PARTS = {"pair": (2, 2), "similarity": (2, 2), "span": (2, 2), "choice": (3, None), "tag": (1, None)}
@@ -153,7 +153,7 @@ class _Writes:
             return [[self._streamed(prompts[0], how, search, cancelled[0])]]
         found = self.generator.write(prompts, max_tokens=how.max_tokens, search=search, cancelled=cancelled)
         return [
-            [self._continuation(prompt.text, one, how.stop) for one in row]
+            [self._continuation(prompt, one, how) for one in row]
             for prompt, row in zip(prompts, found, strict=True)
         ]
 
@@ -170,20 +170,37 @@ class _Writes:
             cancelled=lambda: ear.stopped or left(),
         )
         ear.end()
-        return self._continuation(prompt.text, replace(found, text=ear.heard), how.stop)
+        return self._continuation(prompt, replace(found, text=ear.heard), how)
 
-    def _continuation(self, prompt: str, found: "Hypothesis", stops: Sequence[str]) -> "Continuation":
+    def _continuation(self, prompt: "Prompt", found: "Hypothesis", how: "Write") -> "Continuation":
         from dragoman.serve.models import Continuation
 
-        whole = without_prompt(found.text, prompt)
-        text = whole[: stop_in(whole, stops)]
+        whole = without_prompt(found.text, prompt.text)
+        text = whole[: stop_in(whole, how.stop)]
         cut = len(text) < len(whole)
-        return Continuation(
+        answer = Continuation(
             text=text,
             finish_reason="length" if found.finish_reason == "length" and not cut else "stop",
             log_prob=None if cut else found.log_prob,
             tokens=len(self.tokenizer.encode(text)),
         )
+        if how.shown is None:
+            return answer
+        begin = len(found.text) - len(whole)
+        return answer.with_pieces(self._pieces(prompt, found, how, begin, begin + len(text)))
+
+    def _pieces(
+        self, prompt: "Prompt", found: "Hypothesis", how: "Write", begin: int, end: int
+    ) -> "list[PieceScore]":
+        from dragoman.probe.continuation import scored_pieces
+        from dragoman.serve.models import PieceScore
+
+        source = self.generator.source_of(prompt, how.max_tokens)
+        told = scored_pieces(self.generator.translator, source, found, begin, end, how.shown or 0)
+        return [
+            PieceScore(text=one.text, log_prob=one.log_prob, best=list(one.best), begin=one.begin)
+            for one in told
+        ]
 
 
 def without_prompt(text: str, prompt: str) -> str:

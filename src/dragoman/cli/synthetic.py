@@ -20,7 +20,6 @@ def corpus_progress(total: int) -> Iterator[Callable[[int, int], None]]:
     import sys
 
     from dragoman.cli.progress import progress_bar
-    from dragoman.runs.corpus_job import LINES_AT_ONCE
     from dragoman.training.display import duration
 
     began = said = time.monotonic()
@@ -44,8 +43,8 @@ def corpus_progress(total: int) -> Iterator[Callable[[int, int], None]]:
         try:
             yield report
         except KeyboardInterrupt:
-            lost = f"at most {LINES_AT_ONCE:,} lines before that"
-            typer.echo(f"stopped at line {done:,} of {total:,}; the same command goes on {lost}", err=True)
+            where = f"stopped at line {done:,} of {total:,}"
+            typer.echo(f"{where}; the same command goes on after the last chunk written", err=True)
             raise
 
 

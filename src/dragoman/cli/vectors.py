@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from dragoman.data.labelled.config import TaskConfig
     from dragoman.data.labelled.example import Example
+    from dragoman.data.labelled.prepared import PreparedTask
     from dragoman.data.vectors.series import Series
     from dragoman.decode.predict_vectors import Captioner
     from dragoman.runs.directory import Run
@@ -42,7 +43,7 @@ def predict_vectors(
     else:
         predictor = open_vector_predictor(run, checkpoint, device)
     if task.kind == "forecast":
-        lines = _forecast(predictor, files, task, format, plot)
+        lines = _forecast(run, predictor, files, task, format, plot)
     elif plot is not None:
         raise UserError("--plot: it is for forecasts; leave it out")
     else:
@@ -75,7 +76,7 @@ def _line(example: "Example", found: "object", format: str) -> str:
 
 
 def _forecast(
-    predictor: object, files: Sequence[str], task: "TaskConfig", format: str, plot: Path | None
+    run: "Run", predictor: object, files: Sequence[str], task: "TaskConfig", format: str, plot: Path | None
 ) -> Iterator[str]:
     from dragoman.data.vectors.config import SeriesInput
     from dragoman.data.vectors.series import read_series
@@ -89,12 +90,17 @@ def _forecast(
     said = predictor.forecast(series.values, files[0])
     if plot is not None:
         from dragoman.cli.output import write_file
+        from dragoman.evaluate.forecasts import after_series, baselines_for
         from dragoman.probe.figures.forecast import draw_forecast
 
         ending = plot.suffix.removeprefix(".")
         if ending not in ("png", "svg", "pdf"):
             raise UserError(f"--plot {plot}: expected a name that ends in .png, .svg or .pdf")
-        drawn = draw_forecast(series.values[-inputs.window :], said, series.names, inputs.quantiles, [ending])
+        prepared = _corpus_of(run)
+        baselines = baselines_for(task, None if prepared is None else prepared.arrays["train"])
+        others = after_series(baselines, series.values, inputs)
+        past = series.values[-inputs.window :]
+        drawn = draw_forecast(past, said, series.names, inputs.quantiles, others, [ending])
         write_file(plot, drawn[ending])
         typer.echo(f"  written to {plot}", err=True)
     return _steps(said, series, inputs.quantiles, format)
@@ -171,8 +177,18 @@ def _captions(run: "Run", files: Sequence[str], task: "TaskConfig", captioner: "
     return [f"examples\t{len(examples)}", *(f"{name}\t{of(said, texts):.2f}" for name, of in metrics)]
 
 
-def _errors(run: "Run", files: Sequence[str], predictor: object) -> list[str]:
+def _corpus_of(run: "Run", needed: bool = False) -> "PreparedTask | None":
+    """The data of a run, to fit the linear baseline; None if they are gone and nobody needs them."""
     from dragoman.data.labelled.prepared import PreparedTask
+
+    if not needed and not (run.directory / "data").is_dir():
+        return None
+    found = run.corpus()
+    assert isinstance(found, PreparedTask), "a task has examples"
+    return found
+
+
+def _errors(run: "Run", files: Sequence[str], predictor: object) -> list[str]:
     from dragoman.data.vectors.config import SeriesInput
     from dragoman.data.vectors.patches import standardised
     from dragoman.data.vectors.series import read_series
@@ -184,10 +200,7 @@ def _errors(run: "Run", files: Sequence[str], predictor: object) -> list[str]:
     task = predictor.task
     series = task.vectors
     assert isinstance(series, SeriesInput), "forecasts are made from series"
-    prepared = None
-    if not files or (run.directory / "data").is_dir():
-        prepared = run.corpus()
-        assert isinstance(prepared, PreparedTask), "a task has examples"
+    prepared = _corpus_of(run, needed=not files)
     if files:
         if len(files) > 1:
             raise UserError(f"{files[1]}: one series is forecast at a time; leave the others out")

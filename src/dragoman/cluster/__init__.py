@@ -1,7 +1,8 @@
 """More than one machine. The work itself is what one machine does; here it is handed out and gathered.
 
-    schedule.py   chunks to workers, results in order; what to do when a worker is lost or a line is poisonous
-    on_ray.py     workers on the machines of a Ray cluster
+    schedule.py   chunks to workers, results in order; what to do when a worker is lost, or fails on a line
+    workers.py    workers on the machines of a Ray cluster
+    on_ray.py     connecting to the cluster
     storage.py    files and directories at an address such as s3://bucket/run
 
 Nothing here is imported unless a command has `--cluster` or is given an address.

@@ -1,13 +1,13 @@
 """Chunks of lines to workers, and their results back in the order of the chunks.
 
-    chunks ─▶ waiting ─▶ worker ─▶ results ─▶ in order        at most two chunks a worker are under way
+    chunks ─▶ waiting ─▶ worker ─▶ results ─▶ in order        at most two chunks per worker are in flight
                  ▲          │
-                 └──────────┘  the worker is gone, or has failed at the chunk
+                 └──────────┘  the worker is gone, or has failed on the chunk
 
-A chunk whose worker is lost with its machine is given to another one. A chunk at which two workers fail,
-though their machines live, is cut in halves until the lines are found that fail alone. Then the whole chunk
-is done once more, with None in the place of these. So a chunk has one result, whatever happens to the
-workers: that of all its lines together, or of those that can be done.
+A chunk whose worker is lost with its machine is sent to another one. A chunk on which two workers fail,
+though their machines are up, is cut in halves until the lines are found that fail alone. Then the whole chunk
+is done once more, with None in place of these. So a chunk has one result, whatever happens to the workers:
+that of all its lines together, or of those that can be done.
 """
 
 from collections import deque
@@ -19,15 +19,16 @@ from dragoman.errors import UserError
 
 T = TypeVar("T")
 _TRIES = 2
-"""How often workers may fail at a chunk, or at one line alone."""
+"""How often workers may fail on a chunk, or on one line alone."""
 _ROUNDS = 3
 """How often a chunk is searched for lines that fail."""
 _MOST_FAILED = 32
 """Lines of a chunk. Where more fail, it is not because of the lines."""
-_MOST_LOST = 5
-"""Workers that end one after another without a result."""
-_PATIENCE = 120
-"""How often nothing may be heard while nobody can work."""
+_FAILED_STARTS = 5
+"""So many workers, and two for each that is wanted, may end before they are ready while nothing
+is done."""
+_MOST_SILENT = 120
+"""Empty replies in a row while no worker is ready."""
 
 
 class Ready(NamedTuple):
@@ -39,10 +40,10 @@ class Made(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The work raised an error; the worker lives on, unless it is `spent`."""
+    """The work raised an error; the worker goes on, unless it is `broken`."""
 
     reason: str
-    spent: bool = False
+    broken: bool = False
 
 
 class Gone(NamedTuple):
@@ -53,7 +54,7 @@ class Gone(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A mistake that a person can mend: the work ends."""
+    """A mistake of the user: the work ends."""
 
     reason: str
 
@@ -61,22 +62,22 @@ class Refused(NamedTuple):
 Reply = Ready | Made | Failed | Gone | Refused
 
 
-class Staff(Protocol):
+class Workers(Protocol):
     def wanted(self) -> int:
         """How many workers there may be at the moment."""
         ...
 
-    def hire(self) -> Hashable:
+    def start(self) -> Hashable:
         """A new worker; it replies `Ready` when it is."""
         ...
 
-    def give(self, worker: Any, items: Sequence[Any]) -> None: ...
+    def send(self, worker: Any, items: Sequence[Any]) -> None: ...
 
     def replies(self) -> list[tuple[Any, Reply]]:
-        """What has happened; after a while nothing, if nothing has."""
+        """The replies that have come; after a timeout none, if none has."""
         ...
 
-    def dismiss(self, worker: Any) -> None: ...
+    def stop(self, worker: Any) -> None: ...
 
 
 @dataclass
@@ -111,43 +112,46 @@ class Schedule(Generic[T]):
     """The state of one map over chunks."""
 
     def __init__(
-        self, crew: Staff, chunks: Iterable[list[T]], begun: int, tell: Callable[[str], None]
+        self, workers: Workers, chunks: Iterable[list[T]], begun: int, tell: Callable[[str], None]
     ) -> None:
-        self._crew, self._tell = crew, tell
+        self._workers, self._tell = workers, tell
         self._chunks, self._line = iter(chunks), begun + 1
         self._read = 0
         self._ended = False
         self._again: deque[_Task[T]] = deque()
         self._busy: dict[Any, _Task[T]] = {}
         self._idle: list[Any] = []
-        self._hired: set[Any] = set()
+        self._starting: set[Any] = set()
         self._results: dict[int, Any] = {}
-        self._lost = self._silence = 0
+        self._most = self._failed_starts = self._silence = 0
 
     def results(self) -> Iterator[Any]:
         following = 0
         while True:
-            while following in self._results:
+            self._hand_out(following)  # first, so that workers go on while a result is written
+            if following in self._results:
                 yield self._results.pop(following)
                 following += 1
-            self._hand_out(following)
+                continue
             if not self._busy and not self._again and self._ended:
                 return
-            replies = self._crew.replies()
+            replies = self._workers.replies()
             self._silence = 0 if replies or self._busy else self._silence + 1
-            if self._silence > _PATIENCE:
+            if self._silence > _MOST_SILENT:
                 raise UserError("--cluster: no machine of the cluster has room for this work")
             for worker, reply in replies:
                 self._note(worker, reply)
 
     def _hand_out(self, following: int) -> None:
-        staff = len(self._busy) + len(self._idle) + len(self._hired)
-        for _ in range(staff, self._crew.wanted()):
-            self._hired.add(self._crew.hire())
+        there = len(self._busy) + len(self._idle) + len(self._starting)
+        wanted = self._workers.wanted()
+        self._most = max(self._most, wanted)
+        for _ in range(there, wanted):
+            self._starting.add(self._workers.start())
         while self._idle and (task := self._next(following)) is not None:
             worker = self._idle.pop()
             self._busy[worker] = task
-            self._crew.give(worker, task.items)
+            self._workers.send(worker, task.items)
 
     def _next(self, following: int) -> _Task[T] | None:
         if self._again:
@@ -165,7 +169,8 @@ class Schedule(Generic[T]):
         return _Task(chunk, 0, len(items))
 
     def _note(self, worker: Any, reply: Reply) -> None:
-        self._hired.discard(worker)
+        was_starting = worker in self._starting
+        self._starting.discard(worker)
         task = self._busy.pop(worker, None)
         if worker in self._idle and not isinstance(reply, Ready):
             self._idle.remove(worker)
@@ -175,21 +180,21 @@ class Schedule(Generic[T]):
             case Ready():
                 self._idle.append(worker)
             case Made(value):
-                self._lost = 0
+                self._failed_starts = 0
                 self._idle.append(worker)
                 if task is not None:
                     self._finish(task, value)
-            case Failed(reason, spent):
-                self._crew.dismiss(worker) if spent else self._idle.append(worker)
+            case Failed(reason, broken):
+                self._workers.stop(worker) if broken else self._idle.append(worker)
                 if task is not None:
                     self._fail(task, reason)
             case Gone(reason, lost):
-                self._lost += not lost
                 if task is not None and lost:
                     self._again.appendleft(task)
                 elif task is not None:
                     self._fail(task, reason)
-                elif self._lost > _MOST_LOST:
+                self._failed_starts += was_starting
+                if self._failed_starts > _FAILED_STARTS + 2 * self._most and not self._busy:
                     raise UserError(f"--cluster: workers end before they can do anything: {reason}")
 
     def _finish(self, task: _Task[T], value: Any) -> None:
@@ -237,7 +242,7 @@ class Schedule(Generic[T]):
         self._end_part(task)
 
     def _end_part(self, task: _Task[T]) -> None:
-        """When all parts have been tried, the chunk is done as a whole once more."""
+        """When all parts have been tried, the whole chunk is done once more."""
         task.chunk.searched -= 1
         if not task.chunk.searched:
             self._again.append(_Task(task.chunk, 0, len(task.chunk.items)))

@@ -69,7 +69,7 @@ class EncodeWork:
         return lambda items: [flattened(tokenizers[side].encode_batch(texts)) for side, texts in items]
 
 
-class WorkersElsewhere(Workers):
+class RemoteWorkers(Workers):
     """The same on other machines, which `ask` knows."""
 
     def __init__(
@@ -82,25 +82,25 @@ class WorkersElsewhere(Workers):
         return src_side, tgt_side
 
 
-Hire = Callable[[EncodeWork], AbstractContextManager[Workers]]
-_hire: ContextVar[Hire | None] = ContextVar("hire", default=None)
+OpenWorkers = Callable[[EncodeWork], AbstractContextManager[Workers]]
+_remote: ContextVar[OpenWorkers | None] = ContextVar("remote", default=None)
 
 
 @contextmanager
-def encoding_by(hire: Hire) -> Iterator[None]:
-    """Inside, corpora are encoded by workers that are hired so."""
-    token = _hire.set(hire)
+def encoding_by(open_remote: OpenWorkers) -> Iterator[None]:
+    """Inside, corpora are encoded by the workers that this opens."""
+    token = _remote.set(open_remote)
     try:
         yield
     finally:
-        _hire.reset(token)
+        _remote.reset(token)
 
 
 @contextmanager
 def open_workers(tokenizers: Sequence[Path], pairs: int) -> Iterator[Workers | None]:
     """Workers for a corpus of `pairs` pairs. None if it is too small or the machine has one core."""
-    if (hire := _hire.get()) is not None:
-        with hire(EncodeWork(tuple(path.read_bytes() for path in tokenizers))) as workers:
+    if (open_remote := _remote.get()) is not None:
+        with open_remote(EncodeWork(tuple(path.read_bytes() for path in tokenizers))) as workers:
             yield workers
         return
     count = min(_MOST, usable_cores())

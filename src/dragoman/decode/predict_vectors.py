@@ -73,6 +73,9 @@ class VectorPredictor:
                 f"{origin}: a forecast needs the last {series.window} steps, and there are {len(values):,}"
             )
         past = standardised(values[-series.window :], series)  # L C
+        for channel in np.flatnonzero(np.isnan(past).all(axis=0)).tolist():
+            name = series.columns[channel] if series.columns else str(channel + 1)
+            raise UserError(f"{origin}: the last {series.window} steps of column '{name}' have no number")
         rows = past[None] if series.row_channels > 1 else past.T[:, :, None]
         future = np.full((len(rows), series.horizon, rows.shape[2]), np.nan, dtype=np.float32)
         batch = window_batch(rows, future, series)

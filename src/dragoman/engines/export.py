@@ -27,6 +27,7 @@ from dragoman.text.tokenizer_json import exported_json
 
 Quantization = Literal["float32", "int8", "int8_float32", "int16"]
 DEFAULT_POSITIONS = 1024
+_MOST_POSITIONS = 1 << 20
 _VMAP = "vmap.txt"
 _OWN_TOKENIZER = "dragoman_tokenizer.json"
 
@@ -43,6 +44,14 @@ class ModelSpec(NamedTuple):
     """Names of the pieces of source and target."""
 
 
+def check_positions(positions: int) -> None:
+    """A table with a row for each is written."""
+    if not 1 <= positions <= _MOST_POSITIONS:
+        raise UserError(
+            f"--positions: expected a whole number from 1 to {_MOST_POSITIONS:,}, found {positions:,}"
+        )
+
+
 def model_spec(
     loaded: LoadedModel,
     quantize: Quantization,
@@ -54,8 +63,7 @@ def model_spec(
     if quantize not in get_args(Quantization):
         known = ", ".join(get_args(Quantization))
         raise UserError(f"--quantize: expected one of {known}, found '{quantize}'")
-    if positions < 1:
-        raise UserError(f"--positions: expected a whole number of at least 1, found {positions}")
+    check_positions(positions)
     described = loaded.state["model"]
     kind = str(described["kind"])
     config = refuse_unsupported(kind, from_dict(config_class(kind), described["config"], "model"))

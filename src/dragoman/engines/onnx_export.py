@@ -19,7 +19,7 @@ from dragoman.checkpoint.model import LoadedModel
 from dragoman.config import from_dict
 from dragoman.decode.alignment.attention import SequencePair
 from dragoman.decode.search.config import SearchConfig
-from dragoman.engines.export import DEFAULT_POSITIONS, write_tokenizers
+from dragoman.engines.export import DEFAULT_POSITIONS, check_positions, write_tokenizers
 from dragoman.engines.manifest import MANIFEST, ONNX, ONNX_FOLDER, Export, manifest_bytes
 from dragoman.engines.onnx_graph import OnnxGraph
 from dragoman.errors import UserError
@@ -51,8 +51,7 @@ def export_onnx(
     """Write the model to `out`, atomically."""
     if quantize not in QUANTIZATIONS:
         raise UserError(f"--quantize: for ONNX expected {' or '.join(QUANTIZATIONS)}, found '{quantize}'")
-    if positions < 1:
-        raise UserError(f"--positions: expected a whole number of at least 1, found {positions}")
+    check_positions(positions)
     described = loaded.state["model"]
     kind = str(described["kind"])
     config = from_dict(config_class(kind), described["config"], "model")

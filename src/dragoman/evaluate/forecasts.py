@@ -4,7 +4,7 @@ Errors are computed on the series standardised by the mean and standard deviatio
 channel. They are averaged over all windows, steps and channels.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.vectors.config import SeriesInput
 from dragoman.data.vectors.examples import Windows
+from dragoman.data.vectors.patches import standardised
 from dragoman.decode.predict_vectors import forecast_of
 from dragoman.models.task_heads import TaskNetwork
 
@@ -98,6 +99,15 @@ def baselines_for(task: TaskConfig, train: np.ndarray | None) -> dict[str, Basel
         weights = fit_linear(train, series.window, series.horizon)
         found["linear"] = lambda past: linear_forecast(past, weights)
     return found
+
+
+def after_series(
+    baselines: Mapping[str, Baseline], values: np.ndarray, series: SeriesInput
+) -> dict[str, np.ndarray]:
+    """What each baseline says follows a series (N C), in the units of the data: H C."""
+    past = standardised(values[-series.window :], series)[None]
+    mean, std = np.array(series.mean), np.array(series.std)
+    return {name: by_channel(baseline, past)[0] * std + mean for name, baseline in baselines.items()}
 
 
 def naive(past: np.ndarray, horizon: int) -> np.ndarray:

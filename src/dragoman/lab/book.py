@@ -100,8 +100,8 @@ class Lab:
         replace_file(here / f"{name}.html", html_page(name, chapter).encode())
         replace_file(here / "chapter.html", chapter.encode())
 
-    def write_book(self) -> Path:
-        """One HTML file of all chapters that are in the folder, by lecture."""
+    def write_book(self) -> Path | None:
+        """One HTML file of all chapters that are in the folder, by lecture; None without a chapter."""
         parts = ["<h1>The lab</h1><p>Claims of lectures on attention, each tested by one command.</p>"]
         for number, title in LECTURES.items():
             own = [each for each in all_experiments().values() if each.lecture == number]
@@ -109,6 +109,8 @@ class Lab:
             there = [path.read_text("utf-8") for path in chapters if path.is_file()]
             if there:
                 parts += [f"<h1>{number}. {title}</h1>", *there]
+        if len(parts) == 1:
+            return None
         path = self.folder / "book.html"
         replace_file(path, html_page("The lab", "\n".join(parts)).encode())
         return path
@@ -119,7 +121,7 @@ def look_inside(bench: Bench) -> str:
     pairs = [
         label
         for label, setting in bench.settings.items()
-        if label in bench.runs and setting.task.kind not in ("text", "labels", "tags", "lines")
+        if label in bench.runs and setting.task.kind not in ("text", "labels", "tags")
     ]
     if not pairs:
         return ""

@@ -58,7 +58,8 @@ def draw_lines(axes: "Axes", numbers: Numbers, x: str, y: str) -> None:
             linewidth=1.4,
             label=label,
         )
-    if len(names) <= _MOST_TICKS or scale == list(range(len(names))):
+    words = bool(scale) and isinstance(scale[0], int)
+    if len(names) <= _MOST_TICKS or words:
         axes.set_xticks(scale, names)
     _dress(axes, x, y)
     if len(numbers) > 1:

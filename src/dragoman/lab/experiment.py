@@ -97,6 +97,8 @@ class Experiment:
     """Meaning of a cell in the table of numbers."""
     remark: str = ""
     """Remarks: limits, errata, what is missing."""
+    change: str | None = None
+    """A field to try another value of, which the page names. None: for what trains, the number of updates."""
 
     def __post_init__(self) -> None:
         assert {self.lecture, *self.also} <= set(LECTURES), self.name

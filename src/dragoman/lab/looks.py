@@ -22,16 +22,21 @@ from dragoman.nn.attention_kernels import open_tap
 from dragoman.probe.attribution import attribute
 from dragoman.probe.inside import inside_texts
 from dragoman.runs.directory import Run
+from dragoman.runs.opening import open_generator
 from dragoman.runs.records import read_file
 
 
 @lru_cache(maxsize=4)
 def _translator(directory: str, device: str) -> Translator:
-    return Run.open(directory).translator("last", device)
+    run = Run.open(directory)
+    if run.config.purpose == "generate":
+        return open_generator(run, "last", device).translator
+    return run.translator("last", device)
 
 
 def translator_of(run: Run, device: str = "auto") -> Translator:
-    """The translator of the last checkpoint, not of the best one."""
+    """The translator of the last checkpoint, not of the best one. The source of a language model is
+    empty."""
     return _translator(str(run.directory), device)
 
 

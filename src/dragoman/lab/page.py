@@ -42,9 +42,8 @@ class ExperimentReport:
     @property
     def another(self) -> str:
         """A command that changes something."""
-        change = "train.max_updates=500" if self.experiment.trains else None
-        if self.experiment.name == "transformer-picture":
-            change = "model.num_layers=2"
+        usual = "train.max_updates=500" if self.experiment.trains else None
+        change = self.experiment.change or usual
         return f"dragoman lab {self.experiment.name} {change}" if change else self.command
 
 

@@ -48,7 +48,7 @@ def run_at_once(
     context = multiprocessing.get_context("spawn")
     with (
         _stopped_by_signals(),
-        ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(threads,)) as pool,
+        ProcessPoolExecutor(min(jobs, count), context, initializer=_begin, initargs=(threads,)) as pool,
     ):
         waiting: dict[Future[str], str] = {}
         finished: set[str] = set()

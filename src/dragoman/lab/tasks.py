@@ -34,7 +34,7 @@ class Task:
     tests: int = 200
     symbols: int = 20
     lines: tuple[str, ...] = ()
-    """kind lines: the target sides themselves, in every part; the sources say nothing."""
+    """kind text: the lines themselves, in every part, instead of made-up ones."""
 
     def __post_init__(self) -> None:
         assert self.kind in MAKERS, self.kind
@@ -79,7 +79,6 @@ MAKERS: dict[str, Callable[[Task, Random, int], TaskPair]] = {
     "tags": lambda _task, random, _longest: tagged_sentence(random),
     "pronoun": lambda _task, random, _longest: pronoun_pair(random),
     "gender": lambda _task, random, _longest: gendered_pair(random),
-    "lines": lambda task, random, _longest: ("x", random.choice(task.lines)),
 }
 
 
@@ -89,7 +88,7 @@ ENDINGS = {"text": ".txt", "tags": ".conll"}
 def make(task: Task) -> dict[str, list[TaskPair]]:
     """The pairs of each part."""
     if task.lines:
-        return {part: [("x", line) for line in task.lines] for part in PARTS}
+        return {part: [("", line) for line in task.lines] for part in PARTS}
     found: dict[str, list[TaskPair]] = {}
     taken: set[str] = set()
     for part, count in (("test", task.tests), ("valid", min(200, task.tests)), ("train", task.pairs)):

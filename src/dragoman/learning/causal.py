@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dragoman.data.batch import PairBatch, pad
+from dragoman.data.batch import PairBatch, collate, pad
 from dragoman.data.blocks import Blocks
 from dragoman.data.corpus import PairStore, Prepared
 from dragoman.errors import UserError
@@ -28,12 +28,15 @@ from dragoman.runs.config import Purpose, RunConfig
 from dragoman.shapes import Float, Tensor
 from dragoman.text.tokenizer import BOS_ID, PAD_ID, Tokenizer
 
+_NO_SOURCE = np.zeros(0, dtype=np.int64)
+
 
 class Causal(FromText):
     name = "causal"
     purpose: Purpose = "generate"
     next_step = "generate text with:  dragoman generate"
     reads_source = False
+    counts = True
 
     def preset(self, gpu: bool) -> str:
         return "gpt-small" if gpu else "gpt-tiny"
@@ -43,7 +46,9 @@ class Causal(FromText):
         if config.data.text and config.objective.carry:
             _check_carry(config, abilities)
 
-    def text_examples(self, config: RunConfig, store: PairStore, tokenizer: Tokenizer) -> "Stream":  # noqa: ARG002
+    def text_examples(self, config: RunConfig, store: PairStore, tokenizer: Tokenizer) -> "Stream | Lines":  # noqa: ARG002
+        if config.counted:
+            return Lines(store)
         return Stream(self.blocks(config, store), config.objective.carry)
 
     def objective(self, config: RunConfig, model: EncoderDecoder, processes: int) -> Objective:
@@ -114,6 +119,22 @@ class Stream:
             num_tokens=int(asked.sum()),
             goes_on=self.carried and int(numbers[0]) > 0,
         )
+
+
+class Lines:
+    """Lines of a text for a model that counts, each by itself: what it has seen begins with the line, as in
+    generation. The source is empty."""
+
+    def __init__(self, store: PairStore) -> None:
+        self.store, self.corpora, self.origin = store, store.corpora, store.origin
+        self.src_lengths = np.zeros(len(store), dtype=np.int32)
+        self.tgt_lengths = store.tgt_lengths
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def batch(self, numbers: np.ndarray, epoch: int) -> PairBatch:  # noqa: ARG002
+        return collate([(_NO_SOURCE, self.store.tgt(number)) for number in numbers.tolist()])
 
 
 class CarriedState:

@@ -31,6 +31,8 @@ _NOTHING = np.zeros(0, dtype=np.int64)
 class FromText(Learning):
     learns_from = "text"
     purpose: Purpose = "read"
+    counts = False
+    """Whether a model that counts can learn this."""
 
     def check(self, config: RunConfig, abilities: Abilities) -> None:
         self.check_model(config, abilities)
@@ -38,8 +40,10 @@ class FromText(Learning):
             if config.data.imported is not None:
                 return
             raise UserError(f"objective.name: {self.name} learns from text; set data.train[].format to text")
-        if abilities.counts:
-            raise UserError("model.kind: a model that counts learns from pairs; choose another one for text")
+        if abilities.counts and not self.counts:
+            raise UserError(
+                f"model.kind: a model that counts learns a text by objective.name causal, found {self.name}"
+            )
         if config.train.metric not in _METRICS:
             raise UserError(
                 f"train.metric: text is not translated, so there is no {config.train.metric}; choose one of "

@@ -126,8 +126,8 @@ PRESETS: dict[str, Preset] = {
     "vit-tiny": Preset("vit", pretrained.vit_tiny),
     "vit-series": Preset("vit", pretrained.vit_series),
     "bag-of-words": Preset("transformer", bag_of_words, task={"layers": "embeddings", "pooling": "mean"}),
-    "markov": Preset("markov", markov_preset),
-    "markov-skips": Preset("markov", markov_skips),
+    "markov": Preset("markov", markov_preset, "causal"),
+    "markov-skips": Preset("markov", markov_skips, "causal"),
 }
 
 

@@ -22,7 +22,7 @@ from dragoman.probe.attribution import AttributionMethod, attribute, mean_by_pla
 from dragoman.probe.figures.beam import draw_beam
 from dragoman.probe.figures.curves import draw_curves
 from dragoman.probe.figures.positions import draw_positions
-from dragoman.probe.figures.weights import draw_heads, draw_heatmap
+from dragoman.probe.figures.weights import UNITS, WEIGHT, draw_heads, draw_heatmap
 from dragoman.probe.fill import Filler
 from dragoman.probe.heads import importance, weighted_norms
 from dragoman.probe.inside import Inside, Seen, inside_hypothesis, inside_texts, look_inside
@@ -42,6 +42,8 @@ _SIDES = {
     "copy": ("target", "source"),
 }
 """Sides of the rows and columns of each kind of attention."""
+_HARDLY = math.log(0.0005)
+"""Less is printed as 0.0%, and is no alternative."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ class Explained:
             for number, options in enumerate(self.seen.alternatives):
                 best = (
                     f"{pieces([token])[0]} {100 * math.exp(own):.1f}%"
-                    for token, own in options[:alternatives]
+                    for place, (token, own) in enumerate(options[:alternatives])
+                    if not place or own > _HARDLY
                 )
                 lines[number] += f"  best: {', '.join(best)}"
             return lines
@@ -209,7 +212,7 @@ def draw_figure(
     signed = figure == "integrated"
     shown, note = _map(figure, explained, words)
     kind = explained.attention().kind if figure in ("alignment", "norms") else "cross"
-    return draw_heatmap(shown, endings, *_SIDES[kind], signed, note)[ending]
+    return draw_heatmap(shown, endings, *_SIDES[kind], signed, note, UNITS.get(figure, WEIGHT))[ending]
 
 
 def draw_mean_gradient(
@@ -221,7 +224,9 @@ def draw_mean_gradient(
     hidden = np.zeros(found.shape, dtype=bool)
     shown = View(found, names, names, hidden, f"gradient over {len(pairs)} pairs")
     note = "share of the gradient norm of log p, mean over target pieces"
-    return draw_heatmap(shown, (ending,), "part of the target", "part of the source", note=note)[ending]
+    return draw_heatmap(
+        shown, (ending,), "part of the target", "part of the source", note=note, unit="share"
+    )[ending]
 
 
 def _map(figure: str, explained: Explained, words: bool) -> tuple[View, str]:
@@ -237,19 +242,23 @@ def _map(figure: str, explained: Explained, words: bool) -> tuple[View, str]:
             raise UserError("--figure norms: this attention has no values whose size could be taken")
         tokenizers = explained.tokenizers(words)
         shown = view(seen, own, explained.head, explained.when_read, tokenizers)
-        return replace(shown, title=f"{shown.title}: norm of the weighted values"), "‖weight × value‖"
+        return replace(shown, title=f"{shown.title}: norm of the weighted values"), ""
     if figure == "rollout":
         through = rollout(seen).source
         cross = replace(seen.of("cross")[-1], weights=_one_head(through))
         shown = view(seen, cross, 0, False, explained.tokenizers(words))
-        return replace(shown, title="attention rollout to the source"), "the rest of a row is in the target"
+        return replace(
+            shown, title="attention rollout to the source"
+        ), "the rest of each row stays in the target"
     method: AttributionMethod = "gradient" if figure == "gradient" else "integrated_gradients"
     model, device = explained.translator.model, explained.translator.device
     found = attribute(model, *explained.pair, method, device=device)
     own = Seen("", "cross", 1, _one_head(found.source))
     shown = view(seen, own, 0, False, explained.tokenizers(words))
     title = {"gradient": "gradient norm", "integrated_gradients": "integrated gradients"}[method]
-    return replace(shown, title=title), "of log p of each target piece, by the source"
+    return replace(
+        shown, title=title
+    ), "of log p of each target piece, with respect to the embeddings of the source"
 
 
 def _one_head(matrix: np.ndarray) -> Float[Tensor, "1 Q M"]:
@@ -285,8 +294,9 @@ def _importance(explained: Explained, endings: Sequence[str]) -> dict[str, bytes
     falls = np.array([falls + [0.0] * (most - len(falls)) for falls in found.values()])
     there = np.array([[head < len(falls) for head in range(most)] for falls in found.values()])
     names = tuple(f"{each.kind} {each.layer}" for name in found for each in [explained.seen.named(name)])
-    shown = View(falls, names, tuple(map(str, range(1, most + 1))), ~there, "drop of log p without the head")
-    return draw_heatmap(shown, endings, "attention and layer", "head", signed=True)
+    shown = View(falls, names, tuple(map(str, range(1, most + 1))), ~there, "importance of heads")
+    unit = "drop of log p without the head"
+    return draw_heatmap(shown, endings, "attention and layer", "head", signed=True, unit=unit)
 
 
 def _beam(explained: Explained, endings: Sequence[str]) -> dict[str, bytes]:

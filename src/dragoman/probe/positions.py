@@ -101,10 +101,10 @@ def _rotary(module: Rotary, length: int) -> PositionReport:
         "rotary",
         torch.cat([cos, sin], dim=1),
         places,
-        "place",
+        "position",
         "cosines, then sines, of each pair's angle",
         turned @ turned.T,
-        "dot products of turned vectors of ones",
+        "dot products of vectors of ones after rotation",
         places,
     )
 

@@ -6,21 +6,17 @@ complete chunk and produces the same bytes as an uninterrupted one. A file that 
 model, search or text is refused.
 """
 
-import hashlib
 import itertools
-import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.checkpoint.files import from_tensors
-from dragoman.checkpoint.model import model_tensors
 from dragoman.config import to_dict
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.translator.translator import DEFAULT_BATCH_TOKENS, SentenceProgress, Translator
-from dragoman.errors import UserError
 from dragoman.runs.directory import Run
+from dragoman.runs.identity import identity, refuse_other
 from dragoman.runs.journal import CorpusPiece, Done, write_pieces
 from dragoman.text.context import in_documents, sentence_of
 from dragoman.text.segment import one_line
@@ -50,15 +46,6 @@ class CorpusTask:
         return {**identity(translator), **own, **context, **search}
 
 
-def identity(translator: Any) -> dict[str, list[str]]:
-    """Hashes of the weights and the tokenizers: what has the same translates alike."""
-    models = [_hash(model_tensors(model)) for model in translator.scorer.models]
-    return {
-        "models": models,
-        "tokenizers": [translator.src_tokenizer.sha256, translator.tgt_tokenizer.sha256],
-    }
-
-
 Spread = Callable[[CorpusTask, Iterator[list[str]], int], Iterator[CorpusPiece]]
 """The pieces of chunks, in their order, where others make them; and how many lines were before these."""
 
@@ -81,16 +68,6 @@ class CorpusWork:
         translator = open_translator([Run.open(path) for path in self.runs], self.checkpoint, self.device)
         refuse_other(self.runs[0], self.identity, identity(translator))
         return lambda texts: _translate(translator, texts, self.task, self.batch_tokens)
-
-
-def refuse_other(run: Path, begun: Mapping[str, list[str]], found: Mapping[str, list[str]]) -> None:
-    """What a machine says whose run is not the one that the job was begun with."""
-    for name, hashes in begun.items():
-        if list(hashes) != list(found[name]):
-            raise UserError(
-                f"{run}: not the same run on all machines: the {name} of {platform.node()} are others than "
-                "those where the command was typed"
-            )
 
 
 def translate_corpus(
@@ -163,10 +140,3 @@ def _translate(
 def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
     while chunk := list(itertools.islice(lines, LINES_AT_ONCE)):
         yield chunk
-
-
-def _hash(tensors: Mapping[str, Any]) -> str:
-    digest = hashlib.sha256()
-    for chunk in from_tensors(tensors).chunks:
-        digest.update(chunk)
-    return digest.hexdigest()

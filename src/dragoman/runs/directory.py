@@ -191,7 +191,7 @@ class Run:
 
     def _read_or_learn(self, path: Path) -> Shortlist:
         if path.is_file():
-            return Shortlist.read(path, self.fingerprint)
+            return Shortlist.read(path, self.fingerprint, self.tokenizers()[1].size)
         if not (self.directory / DATA).is_dir():
             raise UserError(f"{path}: it is learnt from the training data, and those are gone; go without it")
         prepared = self.prepared()

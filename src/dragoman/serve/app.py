@@ -23,6 +23,7 @@ from dragoman.serve import (
     explain,
     libretranslate,
     openai,
+    openai_chat,
     own,
     own_alternatives,
     own_corrections,
@@ -88,6 +89,7 @@ def build(service: Service | None, options: Options | None = None, models: Model
     if models is not None:
         app.include_router(own_models.router_of(models))
         app.include_router(openai.router_of(models))
+        app.include_router(openai_chat.router_of(models))
     answer_errors(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     others = [*(docs_page.TRANSLATING if service else ()), *(docs_page.OPENAI if models else ())]

@@ -42,6 +42,12 @@ OPENAI = (
     ),
     (
         "OpenAI",
+        "POST /v1/chat/completions",
+        """-H 'Content-Type: application/json' \\\n  -d '{"model": "NAME", "messages": """
+        """[{"role": "user", "content": "How are you?"}]}'""",
+    ),
+    (
+        "OpenAI",
         "POST /v1/embeddings",
         """-H 'Content-Type: application/json' \\\n  -d '{"model": "NAME", "input": "Good morning."}'""",
     ),

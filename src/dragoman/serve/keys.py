@@ -26,10 +26,11 @@ class Keys:
     @classmethod
     def load(cls, path: Path) -> "Keys":
         try:
-            data = path.read_bytes() if path.stat().st_size <= _LARGEST_FILE else None
+            with path.open("rb") as file:
+                data = file.read(_LARGEST_FILE + 1)
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-        if data is None:
+        if len(data) > _LARGEST_FILE:
             raise UserError(f"{path}: more than {_LARGEST_FILE} bytes are too many for a file of keys")
         try:
             lines = data.decode("ascii").splitlines()

@@ -4,8 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-import yaml
-
+from dragoman.config import load_yaml
 from dragoman.data.config import SourceConfig
 from dragoman.data.formats import read_pairs
 from dragoman.data.formats.bitext import UNKNOWN
@@ -92,10 +91,17 @@ def _pairs_of(
 
 def _languages_of_run(directory: Path) -> TextPair:
     try:
-        data = yaml.safe_load((directory / "config.yaml").read_text("utf-8"))["data"]
-        return str(data["src_lang"]), str(data["tgt_lang"])
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
-        raise UserError(f"--memory {directory}: this is no run directory; give a run or a file") from None
+        plain = load_yaml(directory / "config.yaml")
+        languages = str(plain["data"]["src_lang"]), str(plain["data"]["tgt_lang"])
+        learnt_pairs = plain.get("purpose", "translate") == "translate"
+    except (UserError, KeyError, TypeError) as error:
+        why = f" ({error})" if isinstance(error, UserError) else ""
+        raise UserError(
+            f"--memory {directory}: this is no run directory; give a run or a file{why}"
+        ) from None
+    if not learnt_pairs:
+        raise UserError(f"--memory {directory}: this run has not learnt from pairs; give one that translates")
+    return languages
 
 
 def _trained_on(directory: Path) -> Iterator[TextPair]:

@@ -8,7 +8,7 @@ no text contains NUL.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field
 
@@ -51,6 +51,8 @@ class Write:
     """Whether the last word of the prompt may be continued."""
     stop: tuple[str, ...] = ()
     """Strings at which a continuation ends. They are not part of it."""
+    shown: int | None = None
+    """How many of the most probable pieces to tell at each place; None: no probabilities of pieces."""
     hear: Callable[[str], None] | None = None
     """Called with each new part of the continuation, in the thread of the model."""
 
@@ -82,6 +84,13 @@ class FilledText(BaseModel):
     text: str
 
 
+class PieceScore(BaseModel):
+    text: str
+    log_prob: float
+    best: list[tuple[str, float]]
+    begin: int
+
+
 class Continuation(BaseModel):
     text: Annotated[str, Field(description="The continuation without the prompt.")]
     finish_reason: Literal["stop", "length"]
@@ -90,6 +99,16 @@ class Continuation(BaseModel):
         Field(description="log p of the whole line, including prompt and end; null if cut by `stop`."),
     ]
     tokens: Annotated[int, Field(description="Number of pieces of the continuation.")]
+    _pieces: list[PieceScore] | None = None
+
+    @property
+    def pieces(self) -> list[PieceScore] | None:
+        """The pieces with their probabilities, if `Write.shown` asks for them. No part of the answer."""
+        return self._pieces
+
+    def with_pieces(self, pieces: list[PieceScore]) -> Self:
+        self._pieces = pieces
+        return self
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""OpenAI's dialect for plain text without chat: `/v1/completions` and `/v1/embeddings`."""
+"""OpenAI's dialect for plain text: `/v1/completions` and `/v1/embeddings`; `openai_chat.py` has the chat."""
 
 import base64
 import secrets
@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from dragoman.serve.events import events
-from dragoman.serve.models import Continuation, Embed, Model, Models, Write
+from dragoman.serve.models import Continuation, Embed, Model, Models, PieceScore, Write
 from dragoman.serve.own_models import drawn_seed, writing
 from dragoman.serve.refusal import Refusal
 
@@ -43,6 +43,7 @@ class CompletionRequest(Open):
     stop: str | list[str] | None = None
     stream: bool | None = None
     echo: bool | None = None
+    logprobs: Annotated[int | None, Field(ge=0, le=5)] = None
 
 
 class EmbeddingRequest(Open):
@@ -78,7 +79,10 @@ def router_of(models: Models) -> APIRouter:
             seed=drawn_seed() if asked.seed is None else asked.seed,
             open=True,
             stop=tuple(stops),
+            shown=asked.logprobs,
         )
+        if asked.logprobs is not None and asked.echo:
+            raise Refusal(400, "logprobs: those of the prompt are not told; leave echo out")
         model, how = writing(models, asked.model, prompts, how, how.count)
         head = {
             "id": f"cmpl-{secrets.token_hex(12)}",
@@ -90,13 +94,13 @@ def router_of(models: Models) -> APIRouter:
             return await _streamed(models, model, prompts, how, head, bool(asked.echo))
         found: list[list[Continuation]] = await models.ask(model, prompts, how)
         choices = [
-            _choice(number, (prompt if asked.echo else "") + one.text, one.finish_reason)
+            _choice(number, (prompt if asked.echo else "") + one.text, one.finish_reason, one.pieces)
             for number, (prompt, one) in enumerate(
                 (prompt, one) for prompt, row in zip(prompts, found, strict=True) for one in row
             )
         ]
         written = sum(one.tokens for row in found for one in row)
-        return JSONResponse({**head, "choices": choices, "usage": _usage(model, prompts, written)})
+        return JSONResponse({**head, "choices": choices, "usage": usage(model, prompts, written)})
 
     @router.post("/embeddings")
     async def embeddings(asked: EmbeddingRequest) -> JSONResponse:
@@ -109,9 +113,9 @@ def router_of(models: Models) -> APIRouter:
             {"object": "embedding", "index": number, "embedding": _vector(vector, asked.encoding_format)}
             for number, vector in enumerate(found)
         ]
-        usage = _usage(model, texts, 0)
-        del usage["completion_tokens"]
-        return JSONResponse({"object": "list", "data": data, "model": model.name, "usage": usage})
+        told = usage(model, texts, 0)
+        del told["completion_tokens"]
+        return JSONResponse({"object": "list", "data": data, "model": model.name, "usage": told})
 
     return router
 
@@ -119,8 +123,8 @@ def router_of(models: Models) -> APIRouter:
 async def _streamed(
     models: Models, model: Model, prompts: Sequence[str], how: Write, head: dict[str, Any], echo: bool
 ) -> Response:
-    if len(prompts) > 1 or how.count > 1:
-        raise Refusal(400, "stream: only one continuation of one prompt can be streamed")
+    if len(prompts) > 1 or how.count > 1 or how.shown is not None:
+        raise Refusal(400, "stream: only one continuation of one prompt can be streamed, without logprobs")
     shown = [prompts[0]] if echo else []
 
     def event(part: str | Continuation) -> str:
@@ -147,11 +151,21 @@ def _texts(name: str, given: str | list[str]) -> list[str]:
     return texts
 
 
-def _choice(number: int, text: str, reason: str | None) -> dict[str, Any]:
-    return {"index": number, "text": text, "logprobs": None, "finish_reason": reason}
+def _choice(
+    number: int, text: str, reason: str | None, pieces: Sequence[PieceScore] | None = None
+) -> dict[str, Any]:
+    told = None
+    if pieces is not None:
+        told = {
+            "tokens": [piece.text for piece in pieces],
+            "token_logprobs": [piece.log_prob for piece in pieces],
+            "top_logprobs": [dict(piece.best) for piece in pieces],
+            "text_offset": [piece.begin for piece in pieces],
+        }
+    return {"index": number, "text": text, "logprobs": told, "finish_reason": reason}
 
 
-def _usage(model: Model, texts: Sequence[str], written: int) -> dict[str, int]:
+def usage(model: Model, texts: Sequence[str], written: int) -> dict[str, int]:
     read = sum(map(model.count, texts))
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 

@@ -26,6 +26,7 @@ from dragoman.serve.own import ERRORS, Closed, Error
 from dragoman.serve.refusal import Refusal
 
 Name = Annotated[str | None, Field(description="Optional if only one model of this kind is served.")]
+MOST_STOPS = 8
 Texts = Annotated[list[str], Field(min_length=1)]
 
 
@@ -72,7 +73,7 @@ class GenerateRequest(Closed):
     ] = None
     stop: Annotated[
         tuple[str, ...],
-        Field(max_length=8, description="Texts at which a continuation is cut.", strict=False),
+        Field(max_length=MOST_STOPS, description="Texts at which a continuation is cut.", strict=False),
     ] = ()
     prompt_open: Annotated[bool, Field(description="The last word of a prompt may be incomplete.")] = False
     stream: Annotated[
@@ -208,6 +209,10 @@ def writing(
         raise Refusal(400, f"max_tokens: at most {limits.written} pieces for a prompt, found {told}")
     if not all(how.stop):
         raise Refusal(400, "stop: expected texts that are not empty")
+    if len(how.stop) > MOST_STOPS:  # each is looked for after every piece
+        raise Refusal(400, f"stop: at most {MOST_STOPS} texts, found {len(how.stop):,}")
+    if max(map(len, how.stop), default=0) > limits.characters:
+        raise Refusal(413, f"stop: a text exceeds text limit ({limits.characters})")
     return model, how
 
 

@@ -3,11 +3,13 @@
 from typing import Any
 
 from dragoman import checkpoint
+from dragoman.learning import learning_of
 from dragoman.runs.directory import Run
 from dragoman.runs.records import LOSS, read_records, read_samples
 
 _MOST_POINTS = 2000  # of one kind; longer runs are thinned out evenly
 _HIDDEN = ("kind", "update")
+_UNITS = {"tok": "tokens"}
 _PACE = 20  # records of updates
 
 
@@ -26,6 +28,7 @@ def history(run: Run, since: int = 0) -> dict[str, Any]:
         "checkpoints": list(checkpoint.names(run.checkpoints)),
         "best": run.best,
         "updates": run.config.train.max_updates,
+        "unit": _UNITS.get(learning_of(run.config).unit, learning_of(run.config).unit),
         **_pace(run),
     }
 

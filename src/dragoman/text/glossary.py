@@ -194,12 +194,13 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        data = path.read_bytes() if path.stat().st_size <= LARGEST_FILE else None
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         raise no_such_file(path) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    if data is None:
+    if len(data) > LARGEST_FILE:
         raise UserError(f"{path}: more than {LARGEST_FILE} bytes are too many for a glossary")
     try:
         text = data.decode("utf-8")

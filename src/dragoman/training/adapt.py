@@ -11,7 +11,9 @@ validation, at the end, so that what is held out chooses nothing.
 """
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from dragoman.data.prepared import Prepared
 from dragoman.decode.translator.translator import Translator
 from dragoman.errors import UserError
 from dragoman.evaluate.metrics import bleu, chrf, exact_match, sentence_chrf
-from dragoman.files import explained, new_directory, write_new
+from dragoman.files import discard, explained, new_directory, write_new
 from dragoman.runs.directory import Run
 from dragoman.runs.optim import paper_rate
 from dragoman.text.segment import one_line
@@ -37,6 +39,7 @@ MOST_TESTED = 500
 """Pairs of each side that are translated to compare."""
 ADAPT_RATE = 0.2
 """The learning rate, as a share of the run's highest one."""
+_OWN_FILES = re.compile(r"(learnt|rehearsed|held_out|before)\.[\w.-]+")
 ADAPT_METRICS = {"BLEU": bleu, "chrF": chrf, "exact": exact_match}
 
 
@@ -118,6 +121,29 @@ def _some(prepared: Prepared, which: str, most: int) -> TextPairs:
         (one_line(src.decode(store.src(n).tolist())), one_line(tgt.decode(store.tgt(n).tolist())))
         for n in range(0, len(store), step)
     ]
+
+
+@contextmanager
+def corpora_for(trial: Path, corpus: Path, *made: Path) -> Iterator[None]:
+    """The corpora of a training into `trial` are written inside. If it does not begin, for a mistake in a
+    field or a full disk, nothing of it stays. A directory in their place that holds anything else is a
+    UserError."""
+    if corpus.is_dir():
+        others = (entry.name for entry in corpus.iterdir() if not _OWN_FILES.fullmatch(entry.name))
+        if (other := next(others, None)) is not None:
+            raise UserError(
+                f"{corpus}: the corpora of the training go there, and it holds '{other}'; choose another "
+                "directory with --out"
+            )
+    new = [directory for directory in (corpus, *made) if not directory.exists()]
+    try:
+        yield
+    except BaseException:
+        if not Run.exists(trial):
+            for directory in new:
+                if directory.exists():
+                    discard(directory)
+        raise
 
 
 def write_parts(parts: Parts, directory: Path) -> None:

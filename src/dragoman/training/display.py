@@ -31,7 +31,7 @@ _WITHOUT_SAMPLES = "train.samples=0 leaves the samples out"
 _MEANINGS = {
     "perplexity": "ppl: perplexity",
     "accuracy": "acc: correct next tokens",
-    "free_loss": "free: loss on own output",
+    "free_loss": "forced, free: loss after the reference, after own output",
     "exact": "exact: % of outputs that are right",
 }
 """Explanations of the numbers of a validation."""
@@ -46,12 +46,15 @@ class UpdateStatus:
     """Total number of updates, if known."""
     epoch: int
     loss: float
+    """Cross-entropy, as on the validation set."""
     perplexity: float | None
     """None if the model does not predict text."""
     rate: float
     tokens_per_second: float
     seconds_left: float | None
     unit: str = "tok"
+    objective: float | None = None
+    """What training minimises, if it is more than the loss: with label smoothing, R-Drop and the like."""
 
 
 class Display(Protocol):
@@ -167,7 +170,8 @@ class Terminal:
         self, update: int, metrics: dict[str, float], better: bool, samples: Sequence[Sample]
     ) -> None:
         style = "green" if better else ""
-        self.console.print(Text(validation_line(update, metrics, better), style=style))
+        for line in _between_items(validation_line(update, metrics, better), self.console.width):
+            self.console.print(Text(line, style=style))
         for sample in samples:
             for name, text in _sample_rows(sample):
                 self.console.print(Text.assemble((f"    {name}  ", "dim"), text))  # it breaks between words
@@ -215,7 +219,7 @@ def status_line(status: UpdateStatus) -> str:
     left = f"  left {duration(status.seconds_left)}" if status.seconds_left is not None else ""
     return (
         f"update {status.update}{of}  epoch {status.epoch}  loss {status.loss:.3f}"
-        f"{_perplexity(status)}  lr {status.rate:.2e}"
+        f"{_perplexity(status)}{_objective(status)}  lr {status.rate:.2e}"
         f"  {_thousands(status.tokens_per_second)} {status.unit}/s{left}"
     )
 
@@ -240,8 +244,11 @@ def validation_line(update: int, metrics: dict[str, float], better: bool) -> str
         )
     if "next_sentence" in metrics:
         shown.append(f"next sentence {100 * metrics['next_sentence']:.1f}%")
+    short = metrics.get("bleu") == 0 and metrics.get("exact", 0) > 0  # no output has the four words of BLEU
     shown += [
-        f"{name} {metrics[key]:.1f}" for key, name in (NAMES | {"exact": "exact"}).items() if key in metrics
+        f"{name} {metrics[key]:.1f}"
+        for key, name in (NAMES | {"exact": "exact"}).items()
+        if key in metrics and not (key == "bleu" and short)
     ]
     return f"valid at {update}  {'  '.join(shown)}{'  (best)' if better else ''}"
 
@@ -254,6 +261,23 @@ def explanations(metrics: dict[str, float], samples: bool) -> list[str]:
 
 def _perplexity(status: UpdateStatus) -> str:
     return "" if status.perplexity is None else f"  ppl {_short(status.perplexity)}"
+
+
+def _objective(status: UpdateStatus) -> str:
+    """What training minimises, where it differs from the loss."""
+    told = None if status.objective is None else f"{status.objective:.3f}"
+    return "" if told is None or told == f"{status.loss:.3f}" else f"  objective {told}"
+
+
+def _between_items(line: str, width: int) -> list[str]:
+    """A line of items with two spaces between them, broken between items where it is too long."""
+    lines: list[str] = []
+    for item in line.split("  "):
+        if lines and len(lines[-1]) + 2 + len(item) <= width:
+            lines[-1] += f"  {item}"
+        else:
+            lines.append(item if not lines else f"    {item}")
+    return lines
 
 
 def duration(seconds: float) -> str:

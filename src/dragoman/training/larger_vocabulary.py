@@ -4,6 +4,7 @@ Every old piece keeps its vector. That of a new piece is the mean of those that 
 little changes.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -30,7 +31,6 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.progress import TrainingProgress
 
 _MOST_PIECES = 4000
-_FINGERPRINT = "larger"
 
 
 def larger_tokenizer(
@@ -53,21 +53,25 @@ def larger_tokenizer(
 
 
 def larger_run(run: Run, tokenizer: Tokenizer, directory: Path) -> Run:
-    """The run with a larger vocabulary, to begin training with. One that is there from an interrupted call is
-    taken."""
+    """The run with a larger vocabulary, to begin training with. One that is there from an interrupted call
+    for the same corpora and weights is taken."""
+    loaded = load_model(run.directory)
+    before = model_tensors(loaded.model)
+    fingerprint = f"larger {_hash(before)}"
     if Run.exists(directory):
         found = Run.open(directory)
         if found.tokenizers()[0].sha256 != tokenizer.sha256:
             raise UserError(f"{directory}: made for other corpora; remove it, or choose another --out")
+        if found.fingerprint != fingerprint:
+            raise UserError(f"{directory}: made from other weights; remove it, or choose another --out")
         return found
-    loaded = load_model(run.directory)
     kind, model_config = run.config.model_config
     if model_config.abilities.counts:
         raise UserError(f"{run.directory}: a model that counts is not trained further; train a new run")
     old = loaded.src_tokenizer
     vocab = vocab_of(tokenizer, tokenizer)
     model = build_network(kind, model_config, vocab)
-    before, after = model_tensors(loaded.model), model_tensors(model)
+    after = model_tensors(model)
     made_of = origins(old, tokenizer)
     tensors = {name: _larger(name, before, tensor, old.size, made_of) for name, tensor in after.items()}
     config = resolve_config(
@@ -85,7 +89,7 @@ def larger_run(run: Run, tokenizer: Tokenizer, directory: Path) -> Run:
         "progress": to_dict(progress),
         "model": model_description(kind, model_config, vocab, tokenizer, tokenizer),
         "weights": "model",
-        "fingerprint": _FINGERPRINT,
+        "fingerprint": fingerprint,
     }
 
     def fill(temporary: Path) -> None:
@@ -94,7 +98,15 @@ def larger_run(run: Run, tokenizer: Tokenizer, directory: Path) -> Run:
             temporary / CHECKPOINTS, checkpoint.checkpoint_name(progress.update), {"model": tensors}, state
         )
 
-    return Run.create_with(directory, config, _FINGERPRINT, fill)
+    return Run.create_with(directory, config, fingerprint, fill)
+
+
+def _hash(tensors: Mapping[str, Tensor]) -> str:
+    found = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        found.update(name.encode())
+        found.update(tensor.contiguous().view(torch.uint8).numpy())
+    return found.hexdigest()
 
 
 def _larger(

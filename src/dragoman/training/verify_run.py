@@ -145,7 +145,7 @@ def _verify_further(report: VerifyReport, run: Run | None) -> None:
     directory = report.path
     if run is not None and (directory / SHORTLIST).exists():
         try:
-            Shortlist.read(directory / SHORTLIST, run.fingerprint)
+            Shortlist.read(directory / SHORTLIST, run.fingerprint, run.tokenizers()[1].size)
             report.count([directory / SHORTLIST])
         except UserError as error:
             report.faults.append(Fault(str(error), "remove it; it is computed again when needed"))

@@ -1,6 +1,7 @@
 """Archives of Marian: a random one, with Marian's names, beside transformers' model of its weights."""
 
 import io
+import json
 import zipfile
 from pathlib import Path
 
@@ -123,6 +124,18 @@ def test_the_same_numbers(archive: Path) -> None:
         ).logits[..., order]
     torch.testing.assert_close(logits[..., 2:], expected[..., 2:], atol=2e-5, rtol=1e-5)
     assert (logits[..., :2] < -5000).all()  # Marian has no <pad>
+
+
+def test_each_side_is_cut_by_its_own_sentencepiece_model(tmp_path: Path) -> None:
+    """As published for transformers: two models, and one vocabulary that numbers the pieces of both."""
+    theirs().save_pretrained(tmp_path)
+    (tmp_path / "vocab.json").write_text(json.dumps({name: n for n, name in enumerate([*NAMES, "<pad>"])}))
+    fewer = {piece: score for piece, score in SCORES.items() if piece != "ab"}
+    for name, scores in (("source.spm", SCORES), ("target.spm", fewer)):
+        (tmp_path / name).write_bytes(spm(["<unk>", "<s>", "</s>"], scores))
+    loaded = read_model(tmp_path)
+    assert loaded.src_tokenizer.pieces(loaded.src_tokenizer.encode("ab")) == ["▁", "ab"]
+    assert loaded.tgt_tokenizer.pieces(loaded.tgt_tokenizer.encode("ab")) == ["▁a", "b"]
 
 
 def test_a_run_of_it(archive: Path, tmp_path: Path) -> None:

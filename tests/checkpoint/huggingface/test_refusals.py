@@ -57,6 +57,10 @@ def test_an_unknown_architecture(directory: Path) -> None:
     ("fields", "message"),
     [
         ({"decoder_attention_heads": 4}, "decoder_attention_heads: encoder and decoder are alike"),
+        (
+            {"decoder_ffn_dim": 7},
+            "decoder_ffn_dim: encoder and decoder are alike here, and it is 7 while enc",
+        ),
         ({"activation_function": "mish"}, "activation_function: expected one of relu"),
         ({"eos_token_id": [2, 3]}, "eos_token_id: expected the id of a piece"),
         ({"pad_token_id": 2}, "pad_token_id: it is 2, as eos_token_id is"),
@@ -84,6 +88,9 @@ def test_weights_that_do_not_belong(directory: Path) -> None:
     refused(directory, "has an unknown tensor 'adapter.weight'")
     save_file({**tensors, "lm_head.weight": torch.zeros(265, 16)}, path)
     refused(directory, "'lm_head.weight' is not the same as 'model.shared.weight'")
+    shared = tensors["model.shared.weight"]
+    save_file({**tensors, "model.shared.weight": torch.zeros(shared.shape, dtype=torch.int64)}, path)
+    refused(directory, "'model.shared.weight' holds no floating-point numbers, but torch.int64")
     path.write_bytes(b"\x80\x04 this was a pickle")
     refused(directory, "not a safetensors file")
 

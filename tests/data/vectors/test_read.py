@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +121,71 @@ def test_a_series_of_channels_from_every_format(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("x,y\n1,2\n3\n", "utf-8")
     with pytest.raises(UserError, match=r"c\.csv:3: expected 2 columns as in the first line, found 1"):
         read_series(str(tmp_path / "c.csv"), ())
+
+
+@pytest.mark.parametrize("number", [np.inf, -np.inf, 1e31, -1e300])
+def test_numbers_that_no_network_can_hold(number: float, tmp_path: Path) -> None:
+    """An infinite one would be taken for the border between two series."""
+    values = np.array([[1.0, 2.0], [np.nan, number], [3.0, 4.0]])
+    for path, array in ((tmp_path / "a.npy", values), (tmp_path / "b.npy", values[:, :, None])):
+        np.save(path, array)
+    (tmp_path / "a.csv").write_text(f"x,y\n1,2\n3,{number}\n", "utf-8")
+    (tmp_path / "b.jsonl").write_text(json.dumps({"series": [1.0, number]}) + "\n", "utf-8")
+    for name in ("a.npy", "a.csv"):
+        with pytest.raises(UserError, match=rf"{name}.*: expected (a number|numbers up to 1e\+30)"):
+            read_series(str(tmp_path / name), ())
+    for name in ("b.npy", "b.jsonl"):
+        with pytest.raises(UserError, match=rf"{name}.*: expected numbers up to 1e\+30, found"):
+            read(tmp_path / name, TaskConfig("series"), labelled=False)
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    parquet.write_table(pyarrow.table({"x": [1.0, number]}), tmp_path / "a.parquet")
+    with pytest.raises(UserError, match=r"a\.parquet: expected numbers up to"):
+        read_series(str(tmp_path / "a.parquet"), ())
+
+
+@pytest.mark.parametrize("values", [np.array([["1", "a"]]), np.ones((2, 2), np.complex128)])
+def test_an_array_of_something_else_is_no_series(values: np.ndarray, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", values)
+    with pytest.raises(UserError, match=r"a\.npy: expected numbers, found (<U1|complex128)"):
+        read_series(str(tmp_path / "a.npy"), ())
+    with pytest.raises(UserError, match=r"a\.npy: expected numbers, found"):
+        read(tmp_path / "a.npy", TaskConfig("series"), labelled=False)
+
+
+def test_a_small_parquet_file_takes_little_memory(tmp_path: Path) -> None:
+    """A column of one number is a few bytes, and so is one of a long text that all rows have."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    ones = pa.DictionaryArray.from_arrays(pa.array(np.zeros(20_000_000, np.int8)), pa.array([1.0]))
+    parquet.write_table(pa.table({"x": ones.dictionary_decode()}), tmp_path / "a.parquet")
+    assert (tmp_path / "a.parquet").stat().st_size < 100_000
+    with pytest.raises(UserError, match=r"a\.parquet: .*refused as a decompression bomb"):
+        read_series(str(tmp_path / "a.parquet"), ())
+    count = 2000
+    when = pa.DictionaryArray.from_arrays(pa.array([0] * count), ["x" * 100_000])
+    parquet.write_table(pa.table({"when": when, "x": [1.0] * count}), tmp_path / "b.parquet")
+    tracemalloc.start()
+    try:
+        found = read_series(str(tmp_path / "b.parquet"), ())
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+    assert len(found.times) == count and set(map(len, found.times)) == {64}
+
+
+def test_columns_of_one_name(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.Table.from_arrays([pa.array([1.0, 2.0])] * 2, names=["x", "x"])
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(UserError, match=r"a\.parquet: 2 columns are called 'x'; give them different names"):
+        read_series(str(tmp_path / "a.parquet"), ())
+
+
+def test_a_picture_that_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.png")
+    with pytest.raises(UserError, match=r"a\.png: this is not a file; it may be a directory, a named pipe"):
+        read(tmp_path / "a.png", TaskConfig("image"), labelled=False)
 
 
 def test_parts_are_those_of_the_literature() -> None:

@@ -89,13 +89,15 @@ _READERS = {
 
 
 def describe_columns(source: SourceConfig, src_lang: str, tgt_lang: str) -> str | None:
-    """The columns of a table that are read, in words. None if there is no choice."""
+    """The columns or fields that are read of a table, in words. None if it is no table."""
     format = detect_format(source.files) if source.format == "auto" else source.format
+    if format in ("jsonl", "parquet"):
+        return (jsonl if format == "jsonl" else parquet).describe(source, src_lang, tgt_lang)
     if format not in ("csv", "tsv"):
         return None
     rows = csv.rows(source.files[0]) if format == "csv" else tsv.rows(source.files[0])
     columns, _, _ = choose_columns(rows, source, src_lang, tgt_lang)
-    return str(columns) if columns.width > 2 else None
+    return str(columns)
 
 
 def read_pairs(

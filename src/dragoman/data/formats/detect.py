@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats import csv, dialogue, gettext, jsonl, moses, tmx, tsv, xliff
+from dragoman.data.formats import csv, dialogue, gettext, jsonl, moses, parquet, tmx, tsv, xliff
 from dragoman.data.formats.language_codes import is_language
 from dragoman.data.formats.lines import open_binary, read_lines
 from dragoman.data.formats.xml import root_name
@@ -34,6 +34,7 @@ _LANGUAGES_OF = {
     "tsv": tsv.languages_of,
     "csv": csv.languages_of,
     "jsonl": jsonl.languages_of,
+    "parquet": parquet.languages_of,
     "tmx": tmx.languages_of,
     "xliff": xliff.languages_of,
     "po": gettext.languages_of_po,

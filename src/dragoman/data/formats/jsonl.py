@@ -5,14 +5,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats.bitext import as_pair_of_languages
-from dragoman.data.formats.columns import DOCUMENT_NAMES, find_sides, language_columns
+from dragoman.data.formats.bitext import UNKNOWN, as_pair_of_languages
+from dragoman.data.formats.columns import find_sides
+from dragoman.data.formats.headers import DOCUMENT_NAMES, language_in
 from dragoman.data.formats.lines import read_lines
 from dragoman.data.formats.pair import Pair, check_text
 from dragoman.errors import UserError
 
 FieldNames = tuple[str, ...]
 """The way to a value: ("translation", "en")."""
+_AS_LINES = "write one object per line, such as with  jq -c '.[]'"
 
 
 def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
@@ -34,22 +36,38 @@ def read(source: SourceConfig, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
 
 def languages_of(path: str) -> tuple[str, str] | None:
     """The languages that the fields of the first object are named after."""
+    sides = _sides(_first(path), *UNKNOWN)
+    return None if sides is None else as_pair_of_languages(*(language_in(side[-1]) for side in sides))
+
+
+def describe(source: SourceConfig, src_lang: str, tgt_lang: str) -> str:
+    """The fields that are read, and all there are."""
+    path = source.files[0]
+    record = _first(path)
+    src, tgt = _choose(record, source, src_lang, tgt_lang, path)
+    nested = record.get(src[0]) if len(src) > 1 else None
+    return f"{src[-1]} → {tgt[-1]} of {', '.join(nested if isinstance(nested, dict) else record)}"
+
+
+def _first(path: str) -> dict[str, Any]:
     line = next((line for line in read_lines(path) if line.strip()), "{}")
-    record = parse(line, path)
-    nested = record.get("translation")
-    codes = list(language_columns(list(nested if isinstance(nested, dict) else record)).values())
-    return as_pair_of_languages(*codes[:2]) if codes else None
+    return parse(line, f"{path}:1")
 
 
 def parse(line: str, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:
+        if line.lstrip().startswith("["):
+            raise UserError(
+                f"{where}: not valid JSON on one line, but the beginning of an array; {_AS_LINES}"
+            ) from None
         raise UserError(f"{where}: not valid JSON ({error.msg} at character {error.pos + 1})") from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: JSON that cannot be read ({error})") from None
     if not isinstance(record, dict):
-        raise UserError(f"{where}: expected a JSON object, found {type(record).__name__}")
+        advice = f"; {_AS_LINES}" if isinstance(record, list) else ""
+        raise UserError(f"{where}: expected a JSON object, found {type(record).__name__}{advice}")
     return record
 
 
@@ -60,17 +78,24 @@ def _choose(
         if source.src is None or source.tgt is None:
             raise UserError(f"{where}: name both fields, src and tgt, or neither")
         return _keys(record, source.src), _keys(record, source.tgt)
-    nested = record.get("translation")
-    parent, names = (("translation",), list(nested)) if isinstance(nested, dict) else ((), list(record))
-    found = find_sides(names, src_lang, tgt_lang)
-    if found is None:
-        languages = "" if (src_lang, tgt_lang) == ("src", "tgt") else f", {src_lang} and {tgt_lang}"
+    sides = _sides(record, src_lang, tgt_lang)
+    if sides is None:
+        nested = record.get("translation")
+        names = list(nested if isinstance(nested, dict) else record)
+        languages = "" if (src_lang, tgt_lang) == UNKNOWN else f", {src_lang} and {tgt_lang}"
         raise UserError(
             f"{where}: expected the fields src and tgt{languages}, or source and target; found "
             f"{', '.join(map(repr, names)) or 'none'}; name two of them, with --columns or as src and tgt"
         )
-    src, tgt = found
-    return (*parent, names[src]), (*parent, names[tgt])
+    return sides
+
+
+def _sides(record: Mapping[str, Any], src_lang: str, tgt_lang: str) -> tuple[FieldNames, FieldNames] | None:
+    nested = record.get("translation")
+    parent, holder = (("translation",), nested) if isinstance(nested, dict) else ((), record)
+    names = list(holder)
+    found = find_sides(names, src_lang, tgt_lang, [[str(value) for value in holder.values()]])
+    return None if found is None else ((*parent, names[found[0]]), (*parent, names[found[1]]))
 
 
 def _document(record: Mapping[str, Any], wanted: str | None, where: str) -> str:

@@ -1,4 +1,6 @@
-"""Languages by their codes (ISO 639-1 and 639-3) and by their names, English and their own."""
+"""Languages by their codes (ISO 639-1 and 639-3) and by their names: English, their own and some others."""
+
+from dragoman.data.formats.language_names import OTHER_NAMES
 
 # Two letters, three letters, English name, other names.
 _TABLE = """
@@ -48,7 +50,10 @@ TWO_LETTERS = {long: short for short, long, _ in _ROWS} | {
 }
 """The code of two letters by that of three."""
 _CODES = frozenset((*NAMES, *_OTHER_CODES.split()))
-_BY_NAME = {name.casefold(): short for short, _, names in _ROWS for name in names}
+_BY_NAME = {
+    **{name.casefold(): code for code, names in OTHER_NAMES.items() for name in names},
+    **{name.casefold(): short for short, _, names in _ROWS for name in names},
+}
 
 
 def is_language(name: str) -> bool:
@@ -59,7 +64,7 @@ def is_language(name: str) -> bool:
 
 
 def language_named(name: str) -> str | None:
-    """The code of a language given by its code or its name: `de`, `German`, `Deutsch`, `German (DE)`."""
+    """The code of a language given by its code or its name: `de`, `German`, `Allemand`, `German (DE)`."""
     bare = name.strip()
     if is_language(bare):
         return bare.replace("_", "-").casefold()

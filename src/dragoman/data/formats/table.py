@@ -10,11 +10,13 @@ from dragoman.data.formats.columns import (
     document_column,
     find_named,
     find_sides,
+    is_header,
     is_number,
     language_cells,
     language_columns,
     text_columns,
 )
+from dragoman.data.formats.headers import language_in
 from dragoman.data.formats.language_codes import is_language
 from dragoman.data.formats.pair import Pair
 from dragoman.errors import UserError
@@ -22,7 +24,7 @@ from dragoman.errors import UserError
 TableRow = tuple[int, list[str]]
 """The line at which the row begins, and its cells; no cells for a blank line."""
 _LOOKED_AT = 100
-"""Rows of a table without a header that tell which columns are text."""
+"""Number of rows that tell which columns are text."""
 
 
 @dataclass(frozen=True)
@@ -111,16 +113,21 @@ def row_pairs(rows: Iterable[TableRow], path: str) -> list[tuple[str, str]] | No
 
 def named_languages(rows: Iterable[TableRow]) -> dict[str, str]:
     """The languages that columns of a table are named after, each with the name of its column."""
-    header = next((cells for _, cells in rows if cells), [])
-    return {code: header[place].strip() for place, code in language_columns(header).items()}
+    header, below = _begin(rows)
+    return {code: header[place].strip() for place, code in language_columns(header, below).items()}
 
 
 def header_languages(rows: Iterable[TableRow]) -> tuple[str, str] | None:
     """The languages of the two sides, where the first row names them."""
-    header = next((cells for _, cells in rows if cells), [])
-    sides = find_sides(header, *UNKNOWN)
-    codes = language_columns(header)
-    return as_pair_of_languages(*(codes.get(side) for side in sides)) if sides else None
+    header, below = _begin(rows)
+    sides = find_sides(header, *UNKNOWN, below)
+    return None if sides is None else as_pair_of_languages(*(language_in(header[side]) for side in sides))
+
+
+def _begin(rows: Iterable[TableRow]) -> tuple[list[str], list[list[str]]]:
+    """The first row that is not blank, and some of those below with as many cells."""
+    begun = [cells for _, cells in islice(rows, 1 + _LOOKED_AT) if cells]
+    return (begun[0], [cells for cells in begun[1:] if len(cells) == len(begun[0])]) if begun else ([], [])
 
 
 def choose_columns(
@@ -136,17 +143,28 @@ def choose_columns(
     else:
         return Columns(0, 1, None, 2), 0, begun
     line, cells = begun[-1]
+    begun += islice(rows, _LOOKED_AT)
+    rows = chain(begun, rows)
     where, width, header = f"{source.files[0]}:{line}", len(cells), tuple(cell.strip() for cell in cells)
-    sides = find_sides(cells, src_lang, tgt_lang)
+    below = [row for place, row in begun if place > line and len(row) == width]
+    sides = find_sides(cells, src_lang, tgt_lang, below)
+    names = header if sides or is_header(cells, below) else None
     if source.src is not None or source.tgt is not None:
         src, tgt = find_named(cells, source.src, source.tgt, where)
-        by_number = is_number(source.src) and is_number(source.tgt)
-        named = not by_number or sides is not None
-        return Columns(src, tgt, header if named else None, width), line, chain(begun, rows)
+        if not (is_number(source.src) and is_number(source.tgt)):
+            names = header
+        return Columns(src, tgt, names, width), line, rows
     if width < 2:
-        raise UserError(f"{where}: expected at least 2 columns, found 1 (TSV separates them by a tab)")
-    if sides is None and width > 2:
-        begun += islice(rows, _LOOKED_AT)
-        sample = [cells for _, cells in begun if len(cells) == width]
-        return Columns(*text_columns(sample), None, width), line, chain(begun, rows)
-    return Columns(*(sides or (0, 1)), header if sides else None, width), line, chain(begun, rows)
+        raise UserError(f"{where}: expected at least 2 columns, found 1{_separator(source.files[0])}")
+    sides = sides or text_columns(below if names else [cells, *below], names)
+    if sides is None:
+        said = f"the columns {', '.join(map(repr, names))}" if names else f"{width} columns without names"
+        raise UserError(
+            f"{where}: {said} do not tell which two are the source and the target; say it with --columns, "
+            "by name or number, such as  --columns 2,3"
+        )
+    return Columns(*sides, names, width), line, rows
+
+
+def _separator(path: str) -> str:
+    return "" if path.casefold().removesuffix(".gz").endswith(".csv") else " (TSV separates them by a tab)"

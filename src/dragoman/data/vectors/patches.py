@@ -8,6 +8,9 @@ from dragoman.errors import UserError
 
 _LEAST = 1e-5
 """Smallest standard deviation of a window. It replaces that of a constant window."""
+_FARTHEST = 1e12
+"""Numbers farther from the mean, in standard deviations, are in other units; single precision cannot hold
+their squares."""
 
 
 def image_patches(images: np.ndarray, size: int) -> np.ndarray:
@@ -97,4 +100,10 @@ def series_patches(windows: np.ndarray, series: SeriesInput) -> tuple[np.ndarray
 def standardised(values: np.ndarray, series: object) -> np.ndarray:
     """Values minus the mean of the training part, divided by its standard deviation, per channel."""
     assert isinstance(series, SeriesInput), "these are series"
-    return ((values - np.array(series.mean)) / np.array(series.std)).astype(np.float32)
+    found = (values - np.array(series.mean, dtype=np.float64)) / np.array(series.std, dtype=np.float64)
+    if (np.abs(found) > _FARTHEST).any():
+        raise UserError(
+            f"a number is {np.nanmax(np.abs(found)):.3g} standard deviations from the mean of the training "
+            "part: is it in other units?"
+        )
+    return found.astype(np.float32)

@@ -3,17 +3,23 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from dragoman.data.formats import csv, jsonl, tsv
-from dragoman.data.formats.lines import read_lines
+from dragoman.data.formats.lines import ExpansionGuard, read_lines
+from dragoman.data.formats.parquet import batches, open_table, refuse_same_names
 from dragoman.data.labelled.config import TaskConfig
 from dragoman.data.labelled.example import VectorExample
 from dragoman.data.vectors.arrays import is_array, read_array, read_labels
-from dragoman.errors import UserError, missing_extra
+from dragoman.errors import UserError
 
+_LARGEST = 1e30
+"""Larger numbers are no measurements; and their squares are more than the network's numbers can hold."""
+_LONGEST_TIME = 64
+"""Characters of a time that are kept."""
 _MISSING = ("", "na", "nan", "null", "none", "?")
 _LABELS = ("label", "class", "target")
 _TIMES = ("date", "time", "datetime", "timestamp", "index")
@@ -34,7 +40,7 @@ class Series:
 def read_series(path: str, columns: Sequence[str]) -> Series:
     """Read the named columns, or all columns that hold numbers and no times if none is named."""
     if is_array(path):
-        values = read_array(path, (1, 2)).astype(np.float64)
+        values = _measured(read_array(path, (1, 2)), path)
         values = values[:, None] if values.ndim == 1 else values
         names = tuple(str(number) for number in range(1, values.shape[1] + 1))
         return _chosen(Series(values, names), columns, path)
@@ -87,26 +93,27 @@ def _chosen(series: Series, columns: Sequence[str], path: str) -> Series:
 
 
 def _of_parquet(path: str, columns: Sequence[str]) -> Series:
-    try:
+    with open_table(path) as (table, file):
         import pyarrow
-        import pyarrow.parquet
-    except ModuleNotFoundError:
-        raise missing_extra("pyarrow", "parquet", f"reading {path}") from None
-    try:
-        table = pyarrow.parquet.read_table(path)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise UserError(
-            f"{path}: not a Parquet file that can be read ({' '.join(str(error).split())[:200]})"
-        ) from None
-    kinds: Any = pyarrow.types
-    numeric = {f.name for f in table.schema if kinds.is_integer(f.type) or kinds.is_floating(f.type)}
-    channels = {name for name in numeric if not _tells_time(name)}
-    names = [name for name in table.column_names if name in (columns or channels)]
-    refuse_other_columns(columns or names, [n for n in table.column_names if n in numeric], path)
-    values = [table[name].cast(pyarrow.float64()).to_numpy() for name in names]
-    times = [name for name in table.column_names if name not in channels]
-    told = tuple(map(str, table[times[0]].to_pylist())) if times else ()
-    return Series(np.stack(values, axis=1), tuple(names), told)
+
+        schema, size, kinds = table.schema_arrow, Path(path).stat().st_size, cast(Any, pyarrow.types)
+        refuse_same_names(schema.names, path)
+        numeric = [f.name for f in schema if kinds.is_integer(f.type) or kinds.is_floating(f.type)]
+        channels = [name for name in numeric if not _tells_time(name)]
+        names = [name for name in schema.names if name in (columns or channels)]
+        refuse_other_columns(columns or names, numeric, path)
+        guard = ExpansionGuard(path)
+        parts: list[np.ndarray] = []
+        for batch in batches(table, file, names, path):
+            guard.check(8 * batch.num_rows * batch.num_columns, size)
+            numbers = [batch.column(name).cast(pyarrow.float64()) for name in names]
+            parts.append(np.stack([each.to_numpy(zero_copy_only=False) for each in numbers], axis=1))
+        values = _measured(np.concatenate(parts) if parts else np.zeros((0, len(names))), path)
+        told: list[str] = []
+        for name in [name for name in schema.names if name not in channels][:1]:
+            for batch in batches(table, file, [name], path):
+                told += (str(value)[:_LONGEST_TIME] for value in batch.column(name).to_pylist())
+    return Series(values, tuple(names), tuple(told))
 
 
 def _table(path: str) -> Iterator[tuple[int, list[str]]]:
@@ -125,14 +132,24 @@ def _number(cell: str) -> float | None:
         number = float(cell)
     except ValueError:
         return None
-    return number if math.isfinite(number) else None
+    return number if abs(number) <= _LARGEST else None
+
+
+def _measured(values: np.ndarray, where: str) -> np.ndarray:
+    """Numbers as float64, NaN where one is missing. Infinite ones would be taken for the end of a series."""
+    if values.dtype.kind not in "fiub":
+        raise UserError(f"{where}: expected numbers, found {values.dtype}")
+    values = values.astype(np.float64)
+    if (np.abs(values) > _LARGEST).any():
+        raise UserError(f"{where}: expected numbers up to {_LARGEST:g}, found {np.nanmax(np.abs(values)):g}")
+    return values
 
 
 def read_labelled_series(path: str, task: TaskConfig, labelled: bool) -> Iterator[VectorExample]:
     """Labelled series from an array (series, step, channel), from a table with one series per row and its
     label in a named column or the last one, or from JSON lines with `series` and `label`."""
     if is_array(path):
-        values = read_array(path, (2, 3)).astype(np.float32)
+        values = _measured(read_array(path, (2, 3)), path).astype(np.float32)
         values = values[:, :, None] if values.ndim == 2 else values
         labels = read_labels(path, len(values)) if labelled else [None] * len(values)
         for number, (own, label) in enumerate(zip(values, labels, strict=True)):
@@ -151,14 +168,14 @@ def _of_record(record: dict[str, Any], task: TaskConfig, labelled: bool, where: 
     if labelled and not isinstance(label, str | int):
         raise UserError(f"{where}: expected a label, found {label!r:.40}")
     try:
-        values = np.array(series, dtype=np.float32)
-    except (TypeError, ValueError):
+        values = np.array(series, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
         values = np.zeros(0)
     if values.ndim not in (1, 2) or not values.size:
         raise UserError(
             f"{where}: 'series': expected numbers, or a list of numbers a step, found {series!r:.40}"
         )
-    values = values[:, None] if values.ndim == 1 else values
+    values = _measured(values[:, None] if values.ndim == 1 else values, where).astype(np.float32)
     return VectorExample((where,), str(label) if labelled else None, where, values)
 
 

@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from dragoman.errors import UserError
+from dragoman.files import read_regular
 from dragoman.text.tokenizer import EOS_ID
 
 ITERATIONS = 4
@@ -26,6 +27,7 @@ MAX_LINKS = 16_000_000
 LEAST_PROBABILITY = 1e-4
 _FORMAT = "dragoman shortlist 1"
 _CHUNK = 1 << 20
+_LARGEST_FILE = 1 << 30
 
 
 class IdPairStore(Protocol):
@@ -81,16 +83,23 @@ class Shortlist:
         return f"{_FORMAT} {fingerprint} {hashlib.sha256(body).hexdigest()}\n".encode("ascii") + body
 
     @classmethod
-    def read(cls, path: Path, fingerprint: str) -> "Shortlist":
+    def read(cls, path: Path, fingerprint: str, pieces: int) -> "Shortlist":
+        """That of a run, for a vocabulary of so many target pieces."""
         try:
-            head, _, body = path.read_bytes().partition(b"\n")
+            head, _, body = read_regular(path, _LARGEST_FILE).partition(b"\n")
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror})") from None
         if head.decode("ascii", "replace") != f"{_FORMAT} {fingerprint} {hashlib.sha256(body).hexdigest()}":
             raise UserError(f"{path}: damaged, or of other data; delete it, and it is computed again")
-        rows = [line.split("\t") for line in body.decode("ascii").splitlines()]
-        found = {source: tuple(map(int, pieces.split())) for source, pieces in rows}
-        return cls(found.pop(""), {int(source): pieces for source, pieces in found.items()})
+        try:
+            rows = [line.split("\t") for line in body.decode("ascii").splitlines()]
+            found = {source: tuple(map(int, pieces.split())) for source, pieces in rows}
+            always, by_source = found.pop(""), {int(source): pieces for source, pieces in found.items()}
+        except (ValueError, KeyError):
+            raise UserError(f"{path}: not a list of pieces; delete it, and it is computed again") from None
+        if any(not 0 <= piece < pieces for listed in (always, *by_source.values()) for piece in listed):
+            raise UserError(f"{path}: for another vocabulary; delete it, and it is computed again")
+        return cls(always, by_source)
 
 
 def learn_shortlist(

@@ -117,6 +117,12 @@ class Generator:
         taken = len(tokenizer.encode(prompt.text)) + max_tokens
         return Job((*self._source(prompt.before, taken), EOS_ID), constraints, cancelled, most=taken)
 
+    def source_of(self, prompt: Prompt, max_tokens: int) -> list[int]:
+        """What the model reads before the line of a prompt, without its last `</s>`."""
+        return self._source(
+            prompt.before, len(self.translator.tgt_tokenizer.encode(prompt.text)) + max_tokens
+        )
+
     def lines(
         self, prompt: Prompt | str, count: int, *, max_tokens: int = 64, search: SearchConfig | None = None
     ) -> Iterator[str]:

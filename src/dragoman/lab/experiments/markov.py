@@ -16,27 +16,18 @@ LONG = (
     ("check the program log and find out whether it ran please",) * 5
     + ("check the battery log and find out whether it ran down please",) * 5
 )  # fmt: skip
+SUBJECT = "check whether the {} ran".format
+FAR = "check the {} log and find out whether it ran".format
+AFTER = ("down", "please")
 ASKED = {
     "order 1, my": ("show", "show me my", ("directories", "files", "photos")),
-    "order 1, ran": ("short 1", "check whether the battery ran", ("down", "please")),
-    "order 2, battery ran": ("short 2", "check whether the battery ran", ("down", "please")),
-    "order 2, program ran": ("short 2", "check whether the program ran", ("down", "please")),
-    "order 2, it ran": ("long 2", "check the battery log and find out whether it ran", ("down", "please")),
-    "skips, battery … ran": (
-        "long skips",
-        "check the battery log and find out whether it ran",
-        ("down", "please"),
-    ),
-    "mask, battery … ran": (
-        "long mask",
-        "check the battery log and find out whether it ran",
-        ("down", "please"),
-    ),
-    "mask, program … ran": (
-        "long mask",
-        "check the program log and find out whether it ran",
-        ("down", "please"),
-    ),
+    "order 1, ran": ("short 1", SUBJECT("battery"), AFTER),
+    "order 2, battery ran": ("short 2", SUBJECT("battery"), AFTER),
+    "order 2, program ran": ("short 2", SUBJECT("program"), AFTER),
+    "order 2, it ran": ("long 2", FAR("battery"), AFTER),
+    "skips, battery … ran": ("long skips", FAR("battery"), AFTER),
+    "mask, battery … ran": ("long mask", FAR("battery"), AFTER),
+    "mask, program … ran": ("long mask", FAR("program"), AFTER),
 }
 
 
@@ -46,9 +37,9 @@ def settings(_size: Size) -> dict[str, Setting]:
              "long mask": (LONG, 1, {"skips": True, "mask": "selective", "mask_threshold": 0.5})}  # fmt: skip
     return {
         label: Setting(
-            Task("lines", len(lines), lines=lines),
+            Task("text", len(lines), lines=lines),
             {"model": {"kind": "markov", "order": order, "smoothing": 0.0, **fields},
-             "data.clean.drop_duplicates": False},
+             "objective.name": "causal"},
         )
         for label, (lines, order, fields) in kinds.items()
     }  # fmt: skip
@@ -56,8 +47,8 @@ def settings(_size: Size) -> dict[str, Setting]:
 
 def probability(run: Run, prefix: str, word: str) -> float:
     """P(word | prefix), as the last factor of the probability of both."""
-    scored = translator_of(run, "cpu").score([("x", f"{prefix} {word}")])[0]
-    return math.exp(scored.token_scores[len(prefix.split())])
+    scored = translator_of(run, "cpu").score([("", f"{prefix} {word}")])[0]
+    return round(math.exp(scored.token_scores[len(prefix.split())]), 12)  # what is impossible has 1e-38
 
 
 def measure(bench: Bench) -> Numbers:
@@ -87,17 +78,26 @@ def rule(numbers: Numbers) -> Verdict:
 
 
 def figure(numbers: Numbers) -> Pictures:
-    lines = {"show me my …": SHOW, "battery or program": SHORT}
-    panels = {title: _transitions(text) for title, text in lines.items()}
+    panels = {
+        "order 1: show me my …": _transitions(SHOW, 1),
+        "order 1: battery or program": _transitions(SHORT, 1),
+        "order 2: battery or program": _transitions(SHORT, 2),
+    }
     return matrices(panels | {"what each knows": numbers})
 
 
-def _transitions(lines: tuple[str, ...]) -> Numbers:
-    """Rows of order 1, by counting."""
+def _transitions(lines: tuple[str, ...], order: int) -> Numbers:
+    """What followed the last `order` words, as shares, by counting."""
     words = list(dict.fromkeys(word for line in lines for word in line.split()))
-    pairs = [pair for line in lines for pair in zip(line.split(), line.split()[1:], strict=False)]
+    followed: dict[str, list[str]] = {}
+    for line in (line.split() for line in lines):
+        for end in range(order, len(line) + 1):
+            followed.setdefault(" ".join(line[end - order : end]), []).extend(line[end : end + 1])
     return exact(
-        {w: {v: pairs.count((w, v)) / max(1, sum(p[0] == w for p in pairs)) for v in words} for w in words}
+        {
+            context: {word: after.count(word) / max(1, len(after)) for word in words}
+            for context, after in followed.items()
+        }
     )
 
 
@@ -107,7 +107,7 @@ EXPERIMENT = Experiment(
     claim="Counting with skips and a mask finds the word that decides, however far back it stands: that is "
     "attention.",
     how="Counting models of order 1 and 2, with skips and with a selective mask, are fitted on the three "
-    "examples.",
+    "examples as plain text.",
     literature="Rohrer 2021, Transformers from Scratch: .2 .3 .5; .4 .6; and votes of .5 that a mask hides.",
     settings=settings,
     measure=measure,
@@ -116,5 +116,5 @@ EXPERIMENT = Experiment(
     quick=Size(updates=1),
     full=Size(updates=1),
     cell="probability of the next word",
-    remark="The models learn pairs, so each line has the source «x», which tells nothing.",
+    change="model.smoothing=1",
 )

@@ -112,4 +112,5 @@ EXPERIMENT = Experiment(
     rule=rule,
     figure=figure,
     cell="parameters of all layers together, or sizes",
+    change="model.num_layers=2",
 )

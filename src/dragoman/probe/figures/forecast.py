@@ -1,10 +1,10 @@
 """Plot of a forecast after the preceding steps, with one panel per channel."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dragoman.evaluate.plot import COLOURS, canvas, figure_files
+from dragoman.evaluate.plot import COLOURS, DASHES, canvas, figure_files
 
 _MOST = 12
 """Largest number of channels in a plot."""
@@ -15,10 +15,11 @@ def draw_forecast(
     said: np.ndarray,
     names: Sequence[str],
     quantiles: Sequence[float] = (),
+    baselines: Mapping[str, np.ndarray] | None = None,
     endings: Sequence[str] = ("png", "svg"),
 ) -> dict[str, bytes]:
-    """Plot past steps (L C) and a forecast (H C Q). With quantiles the median is a line, and the area between
-    neighbouring quantiles is filled."""
+    """Plot past steps (L C), a forecast (H C Q) and baselines (H C each). With quantiles the median
+    is a line, and the area between neighbouring quantiles is filled."""
     middle = list(quantiles).index(0.5) if quantiles else 0
     shown = min(len(names), _MOST)
     before = np.arange(-len(past) + 1, 1)
@@ -29,6 +30,9 @@ def draw_forecast(
         for channel, axes in enumerate(panels):
             axes.plot(before, past[:, channel], color="0.35", linewidth=1.0, label="known")
             axes.plot(after, said[:, channel, middle], color=COLOURS[0], linewidth=1.4, label="forecast")
+            for number, (name, other) in enumerate((baselines or {}).items(), start=1):
+                how = {"color": COLOURS[number], "linestyle": DASHES[number % len(DASHES)], "linewidth": 0.9}
+                axes.plot(after, other[:, channel], label=name, **how)
             for low in range(len(quantiles) // 2):
                 outer = said[:, channel, low], said[:, channel, -1 - low]
                 axes.fill_between(after, *outer, color=COLOURS[0], alpha=0.18, linewidth=0)
@@ -36,6 +40,6 @@ def draw_forecast(
             axes.set_title(names[channel], fontsize=9, loc="left").set_parse_math(False)
             axes.grid(axis="y", color="0.88", linewidth=0.6)
             if channel == 0:
-                axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
+                axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=5)
         panels[-1].set_xlabel("step")
         return figure_files(figure, endings)

@@ -20,6 +20,14 @@ _NUMBERED = 16  # rows or columns up to which cells show their numbers
 _LABELLED = 24  # up to which the small maps of a grid show their words
 _SMALL = 0.5  # a map without a larger weight has a scale of its own, or it would be nearly blank
 HIDDEN = "0.82"
+WEIGHT = "attention weight"
+UNITS = {
+    "norms": "‖weight × value‖",
+    "rollout": "share of the input",
+    "gradient": "norm of the gradient",
+    "integrated": "contribution to log p",
+}
+"""By figure: what the colours stand for, where it is not an attention weight."""
 
 
 def draw_heatmap(
@@ -29,9 +37,10 @@ def draw_heatmap(
     columns: str = "",
     signed: bool = False,
     note: str = "",
+    unit: str = WEIGHT,
 ) -> dict[str, bytes]:
     """Rows downwards, columns across with their words above. `signed` centres the colours on 0, for
-    attributions."""
+    attributions; `unit` is what the colours stand for."""
     count, width = view.weights.shape
     longest = max(map(len, view.rows), default=1)
     with canvas() as figure_of:
@@ -45,7 +54,7 @@ def draw_heatmap(
         _number(axes, view, most)
         axes.set_xlabel(columns)
         axes.set_ylabel(rows)
-        figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, aspect=25)
+        figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, aspect=25, label=unit)
         axes.set_title(view.title, fontsize=9, loc="left", pad=10)
         _note(figure, note)
         return figure_files(figure, endings, cropped=True)
@@ -81,7 +90,7 @@ def draw_heads(
                 if not labelled or layer:
                     axes.set_xticks([])
                 axes.set_xlabel(f"layer {layer + 1}, head {head + 1}", fontsize=7)
-        figure.colorbar(images[0], ax=list(grid.flat), shrink=0.6, pad=0.02, aspect=25)
+        figure.colorbar(images[0], ax=list(grid.flat), shrink=0.6, pad=0.02, aspect=25, label=WEIGHT)
         figure.suptitle(first.title.split(",")[0] + ", all heads", fontsize=9, x=0.01, ha="left")
         _note(figure, note)
         return figure_files(figure, endings)

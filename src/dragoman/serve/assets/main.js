@@ -1,6 +1,5 @@
 
 // Start, and what a person does.
-const FORMATS = byId("formats").textContent;
 let timer = 0;
 
 async function start() {
@@ -8,15 +7,17 @@ async function start() {
     state.info = await (await ask("/api/v1/languages")).json();
   } catch (error) {
     say(error.message);
+    document.body.classList.add("locked");
     byId("key").select();
     return;
   }
   if (state.key) sessionStorage.setItem("key", state.key); // for as long as this tab is open
   say("");
   byId("lock").hidden = true;
+  document.body.classList.remove("locked");
   showLanguages();
   const suffixes = state.info.document_suffixes.map((suffix) => suffix.slice(1)).join(", ");
-  byId("formats").textContent = FORMATS + " (" + suffixes + ")";
+  byId("suffixes").textContent = "Formats: " + suffixes + ".";
   byId("file").accept = state.info.document_suffixes.join(",");
   byId("learnt").hidden = !state.info.corrections;
   count();

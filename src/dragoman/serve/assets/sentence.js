@@ -27,7 +27,14 @@ function openCard(number, word) {
     return button;
   }));
   others(number, word);
-  matches(number);
+  byId("matches-side").hidden = !hasMemory();
+  if (hasMemory()) matches(number);
+}
+
+function hasMemory() {
+  const own = language();
+  return state.info.corrections
+    || state.info.pairs.some((pair) => pair.source === own.source && pair.target === own.target && pair.memory);
 }
 
 function language() { return { source: state.shown.source, target: state.shown.target }; }

@@ -94,7 +94,7 @@ function draw() {
   const { sentences, asked, text: whole, target: language } = state.shown;
   result.lang = language;
   const drawn = [], mirrored = [];
-  let at = 0, from = 0, unsure = false;
+  let at = 0, from = 0, unsure = false, kept = false;
   sentences.forEach((one, number) => {
     // Words are counted in characters; JavaScript counts halves of those beyond U+FFFF.
     const inText = units(one.text, one.text_words), inSource = units(one.source, one.source_words);
@@ -102,6 +102,7 @@ function draw() {
       { className: "sentence", tabIndex: 0, role: "button" });
     span.dataset.sentence = number;
     if (one.from_memory) span.classList.add("memory");
+    kept ||= one.from_memory;
     (one.confidence || []).forEach((sure, word) => {
       const element = span.querySelector('[data-word="' + word + '"]');
       if (sure >= UNSURE || !element) return;
@@ -115,7 +116,9 @@ function draw() {
   });
   result.replaceChildren(...drawn, whole.slice(at));
   byId("mirror").replaceChildren(...mirrored, asked.slice(from), "\n");
-  byId("legend").hidden = !unsure;
+  byId("legend").hidden = !whole;
+  byId("legend-memory").hidden = !kept;
+  byId("legend-unsure").hidden = !unsure;
 }
 
 function units(content, words) {

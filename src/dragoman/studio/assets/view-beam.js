@@ -8,7 +8,8 @@ import { about } from "./questions.js";
 import { set, state } from "./state.js";
 import { candidate, legend as legendOf, tree } from "./tree.js";
 
-export function create(root) {
+export function create(root, runs) {
+  const continues = () => Boolean(runs.find((run) => run.name === state.run)?.generates);
   const stepBar = h("span", {}), play = h("button", { type: "button", id: "play", onclick: start }, "Play");
   const stage = h("div", { class: "drawing" }), rows = h("tbody", {}), readout = spoken(), legend = h("p", { class: "legend" });
   const heading = h("tr", {});
@@ -20,7 +21,13 @@ export function create(root) {
         stepBar, play),
       h("p", { class: "soft" }, "A column for each step, the best candidate on top. Under each piece: the sum of log p so far."), legend, readout, stage),
     card("What the search found", h("div", { class: "table scrolls" }, h("table", {}, h("thead", {}, heading), rows))));
-  let timer = 0, last = null;
+  let timer = 0, last = null, asked = "";
+
+  /* How far the steps of a prompt, which have one candidate each, reach: what is chosen begins behind them. */
+  function firstChoice(steps) {
+    const step = steps.findIndex((found) => found.length > 1), svg = stage.querySelector("svg");
+    return step > 1 ? (svg.getBoundingClientRect().width * (step - 1)) / steps.length : 0;
+  }
 
   function start() {
     clearInterval(timer);
@@ -49,8 +56,8 @@ export function create(root) {
 
   function drawFinals(data, chosen) {
     const byRaw = [...data.finals].sort((a, b) => b.raw - a.raw);
-    heading.replaceChildren(h("th", { class: "words" }, "translation"), h("th", {}, "pieces"), h("th", {}, "log p"), h("th", {}, "rank"),
-      h("th", { title: `log p / pieces^${data.alpha.toFixed(1)}` }, `÷ pieces^${data.alpha.toFixed(1)}`), h("th", {}, "rank"));
+    heading.replaceChildren(h("th", { class: "words" }, continues() ? "text" : "translation"), h("th", {}, "pieces"), h("th", {}, "log p"), h("th", {}, "rank by log p"),
+      h("th", { title: "What the search ranks by" }, `score = log p ÷ pieces^${data.alpha.toFixed(1)}`), h("th", {}, "rank by score"));
     rows.replaceChildren(...data.finals.map((each, number) => {
       const raw = byRaw.indexOf(each) + 1;
       return choice(number === chosen, () => set({ final: String(number) }), compared(each.text, data.finals[0].text), String(each.length), fixed(each.raw, 3),
@@ -63,10 +70,11 @@ export function create(root) {
     last = data;
     const chosen = Math.min(Number(state.final ?? 0), data.finals.length - 1);
     const until = drawSteps(data);
-    const before = stage.scrollLeft;
+    const before = stage.scrollLeft, question = JSON.stringify([state.run, state.text]);
     legend.replaceChildren(...legendOf(data.steps, "the hypothesis chosen below"));
     stage.replaceChildren(tree(data.steps, until, data.finals[chosen].path, { hover: (step, index) => { readout.textContent = candidate(data.steps, step, index); } }));
-    stage.scrollLeft = before;
+    stage.scrollLeft = question === asked ? before : firstChoice(data.steps);
+    asked = question;
     drawFinals(data, chosen);
     return data.finals[0].text;
   }

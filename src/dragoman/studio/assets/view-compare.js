@@ -13,7 +13,7 @@ export function create(root, runs) {
     pieces: h("div", { class: "drawing" }), readout: spoken(), map: h("div", { class: "drawing" }) }));
   const options = runs.filter((run) => !run.reads).flatMap((run) => [[run.name, `${run.name} (${run.kind})`],
     ...run.checkpoints.filter((name) => name !== run.checkpoint).map((name) => [`${run.name}@${name}`, `${run.name} at ${name}`])]);
-  root.append(h("p", { class: "soft" }, "Words and pieces that the other side does not write: ", h("mark", {}, "brown"), " in the text, in a blue frame below it. The less a model expected a piece, the more orange."),
+  root.append(h("p", { class: "soft" }, "Words and pieces that the other side does not write: ", h("mark", {}, "coloured"), " in the text, in a blue frame below it. The less a model expected a piece, the more orange."),
     h("div", { class: "columns" }, sides.map((side) => h("div", {}, card(null, side.choice, side.text, side.score, side.pieces), card("Alignment", side.readout, side.map)))));
 
   const known = (key) => options.some(([name]) => name === key);

@@ -9,21 +9,24 @@ import { testSets } from "./views.js";
 
 const SLICES = [[0, "all lengths"], [5, "up to 5 words"], [10, "6 to 10 words"], [20, "11 to 20 words"], [Infinity, "over 20 words"]];
 const SORTS = { worst: "worst first", best: "best first", sure: "surest first", unsure: "least sure first", longest: "longest first", set: "as in the set", better: "better than the other", worse: "worse than the other" };
+const VALIDATION = "~validation"; // no file is named so
 const COUNTS = ["20", "50", "100", "200"];
 
 export function create(root, runs) {
   const controls = h("div", { class: "bar" }), whole = h("p", { role: "status" }), summary = h("div", { class: "scrolls" }), rows = h("tbody", {}), heading = h("tr", {});
-  const about = h("div", {}), aboutCard = card("Where does it have that from?", about);
+  const about = h("div", {}), aboutCard = card("Nearest training pairs", about);
   root.append(card("Test", controls, whole, summary), h("div", { class: "columns wide-left" }, card("Sentences", h("div", { class: "scrolls" }, h("table", {}, h("thead", {}, heading), rows))), aboutCard));
   let latest = 0;
 
-  const asked = (run) => ({ run: run.name, text: "", test: state.test ?? "", count: Number(state.count ?? 50), beam: run.name === state.run ? state.beam : run.beam, alpha: run.name === state.run ? state.alpha : run.alpha });
+  /* The name of the test set; the first that was opened unless another is chosen, and none for the validation set. */
+  const testSet = () => (state.test === VALIDATION ? "" : state.test ?? testSets()[0] ?? "");
+  const asked = (run) => ({ run: run.name, text: "", test: testSet(), count: Number(state.count ?? 50), beam: run.name === state.run ? state.beam : run.beam, alpha: run.name === state.run ? state.alpha : run.alpha });
   const same = (own) => runs.filter((run) => !run.reads && !run.fills && !run.generates && run.name !== own.name && String(run.languages) === String(own.languages));
 
   function drawControls(own, other) {
     const others = same(own);
     controls.replaceChildren(...[
-      testSets().length > 0 && field("Set", select([["", "validation set"], ...testSets().map((name) => [name, name])], state.test ?? "", (test) => set({ test: test || undefined, chosen: undefined }))),
+      testSets().length > 0 && field("Set", select([...testSets().map((name) => [name, name]), [VALIDATION, "validation set"]], testSet() || VALIDATION, (test) => set({ test, chosen: undefined }))),
       field("Sentences", select(COUNTS.map((count) => [count, count]), String(state.count ?? 50), (count) => set({ count, chosen: undefined }))),
       field("Order", select(Object.entries(SORTS).filter(([key]) => other || !["better", "worse"].includes(key)), state.sort ?? "worst", (sort) => set({ sort }))),
       field("Slice", select(SLICES.map(([, name], at) => [String(at), name]), String(state.slice ?? 0), (slice) => set({ slice, chosen: undefined }))),
@@ -36,10 +39,10 @@ export function create(root, runs) {
 
   /* The mean of each slice, for each run. */
   function drawSummary(named) {
-    summary.replaceChildren(h("table", { id: "slices" }, h("thead", {}, h("tr", {}, h("th", { class: "name" }, "mean chrF of sentences"), SLICES.map(([, name]) => h("th", {}, name)))),
+    summary.replaceChildren(h("table", { id: "slices" }, h("thead", {}, h("tr", {}, h("th", { class: "name" }, "mean chrF (sentences)"), SLICES.map(([, name]) => h("th", {}, name)))),
       h("tbody", {}, named.map(([name, data]) => h("tr", {}, h("th", { class: "name", scope: "row" }, name), SLICES.map((_, slice) => {
         const own = data.rows.filter((row) => inSlice(row, slice)), found = mean(own.map((row) => row.chrf));
-        return h("td", {}, found === null ? "–" : fixed(found, 1), h("span", { class: "soft" }, ` ${own.length}`));
+        return h("td", {}, found === null ? "–" : fixed(found, 1), h("span", { class: "soft" }, ` (${own.length})`));
       }))))));
   }
 
@@ -58,7 +61,7 @@ export function create(root, runs) {
 
   async function drawAbout(row) {
     const mine = (latest += 1);
-    if (!row) { about.replaceChildren(h("p", { class: "soft" }, "Choose a sentence for the training pairs that are most like it.")); return; }
+    if (!row) { about.replaceChildren(h("p", { class: "soft" }, "Choose a sentence, and see which training pairs are most like it: what the model may have it from.")); return; }
     const { pairs } = await ask("nearest", { run: state.run, text: row.source });
     if (mine !== latest) return;
     about.replaceChildren(h("p", { dir: "auto" }, h("b", {}, row.source)), h("p", {}, h("button", { type: "button", id: "look", onclick: () => set({ view: "translate", text: row.source, target: "", forced: "", at: undefined }) }, "Look into it")),
@@ -77,7 +80,7 @@ export function create(root, runs) {
     drawSummary([[own.name, data], ...(second ? [[other.name, second]] : [])]);
     drawRows(sorted(all.filter((row) => inSlice(row, Number(state.slice ?? 0)))), other);
     await drawAbout(all.find((row) => String(row.number) === state.chosen));
-    whole.textContent = `chrF ${fixed(data.chrf, 1)} on ${data.rows.length} of ${data.all} sentences of ${state.test || "the validation set"}.`;
+    whole.textContent = `chrF ${fixed(data.chrf, 1)} on ${data.rows.length} of ${data.all} sentences of ${testSet() || "the validation set"}.`;
   }
 
   return { update, picture: () => [] };

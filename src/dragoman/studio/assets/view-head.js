@@ -71,7 +71,7 @@ export function create(root) {
     if (width) children.push(step(next(), "Sum", `What this head hands on for «${token}»${found.output ? ", and what becomes of it in the model's width, through the output projection" : ""}.${more(width)}`,
       cells({ rows: ["sum"], columns: names(width), values: [some(found.summed)] }),
       found.output && cells({ rows: ["output"], columns: names(found.output.length), values: [some(found.output)] })));
-    children.push(step("∀", "All tokens of this head", "The weights for every token; click a row for its steps. Hatched: masked.",
+    children.push(step("all", "All tokens of this head", "The weights for every token; click a row for its steps. Hatched: masked.",
       cells({ rows: found.rows, columns: found.columns, values: found.matrix, most: 1, digits: 2, masked: (r, c) => !found.visible[r][c], marked: position, choose: (r) => set({ position: r }) })));
     body.replaceChildren(...children);
   }

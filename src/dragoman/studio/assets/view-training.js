@@ -10,12 +10,19 @@ import { set, state } from "./state.js";
 import { all, matrixOf, merges, rowTitle } from "./weights.js";
 
 const EVERY = 2000; // milliseconds between two looks at a run
-const CHARTS = [["Loss (cross-entropy)", ["loss"]], ["Quality", ["bleu", "chrf", "exact"]], ["Perplexity", ["perplexity"]], ["Accuracy (share of right pieces)", ["accuracy"]],
-  ["Loss by what was read before", ["forced_loss", "free_loss"]], ["Learning rate", ["rate"]], ["Gradient norm", ["gradient_norm"]]];
+const CHARTS = [["Loss (cross-entropy)", ["loss"]], ["Quality (0 to 100)", ["bleu", "chrf", "exact", "rouge", "brackets"]], ["Perplexity", ["perplexity"]], ["Accuracy (share of right answers)", ["accuracy"]],
+  ["Quality (0 to 1)", ["f1", "macro_f1", "matthews", "pearson", "spearman", "exact_match"]], ["Loss after the reference, and after the model's own words", ["forced_loss", "free_loss"]], ["Learning rate", ["rate"]], ["Gradient norm", ["gradient_norm"]]];
 const NAMES = { forced_loss: "forced: the reference", free_loss: "free: the model's own words", train: "training", valid: "validation",
-  bleu: "BLEU", chrf: "chrF", exact: "exact match, %" };
+  bleu: "BLEU", chrf: "chrF", exact: "exact match, %", rouge: "ROUGE-L", brackets: "bracket F1", f1: "F1", macro_f1: "macro F1", matthews: "Matthews", pearson: "Pearson", spearman: "Spearman", exact_match: "exact match" };
 
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+
+/* Where a run stands, in a sentence. */
+function standing(found, last) {
+  const of = found.updates ? ` of ${found.updates}` : "", best = found.best;
+  return [`Update ${last}${of}`, best && `best checkpoint ${best.name} (${NAMES[best.metric] ?? best.metric}: ${best.value.toPrecision(4)})`,
+    found.speed && `${Math.round(found.speed).toLocaleString("en")} ${found.unit} per second`, found.left && `about ${clock(found.left)} left`].filter(Boolean).join("; ") + `. Updated every ${EVERY / 1000} s.`;
+}
 
 export function create(root, runs) {
   const status = h("p", { class: "soft" }), charts = h("div", { class: "charts" });
@@ -39,7 +46,7 @@ export function create(root, runs) {
     checkpoints = found.checkpoints;
     const last = points.reduce((most, point) => Math.max(most, point.update), 0);
     status.textContent = points.length
-      ? `Update ${last}${found.updates ? ` of ${found.updates}` : ""}${found.best ? `, best checkpoint ${found.best.name}: ${NAMES[found.best.metric] ?? found.best.metric} ${found.best.value.toPrecision(4)}` : ""}${found.speed ? `; ${Math.round(found.speed).toLocaleString("en")} tokens per second` : ""}${found.left ? `; about ${clock(found.left)} left` : ""}. Updated every ${EVERY / 1000} s.`
+      ? standing(found, last)
       : "Nothing has been written down yet.";
     return fresh;
   }
@@ -89,7 +96,7 @@ export function create(root, runs) {
     }
     samples.replaceChildren(h("table", {}, h("tbody", {}, told[now].samples.map((sample) => h("tr", {}, h("td", { class: "words" },
       h("div", { dir: "auto" }, sample.src), h("div", { class: "soft", dir: "auto" }, sample.tgt), h("div", { dir: "auto", class: sample.out === sample.tgt ? "right" : "wrong" }, sample.out || "(empty)")))))),
-    h("p", { class: "soft" }, "source · reference · what the model wrote then"));
+    h("p", { class: "soft" }, runs.find((each) => each.name === run)?.reads ? "text · right answer · answer of the model at that update" : "source · reference · output of the model at that update"));
   }
 
   async function drawTime() {

@@ -20,14 +20,14 @@ export function create(root, runs, wrote) {
   const readout = spoken();
   const largest = h("span", {}), mapCard = card(goes ? "Attention" : "Alignment", readout, map, h("p", { class: "soft" }, "0 ", ramp(), " ", largest));
   const input = h("input", { type: "text", dir: "auto", "aria-label": "Begin with", maxlength: 200 });
-  const begin = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); beginWith(input.value); } }, h("span", { class: "soft" }, "Begin with"), input, h("button", { type: "submit" }, "Go on from it"));
+  const begin = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); beginWith(input.value); } }, h("span", { class: "soft" }, "Begin with"), input, h("button", { type: "submit" }, "Continue from it"));
   begin.hidden = goes; // a prompt is what it begins with
   const sampling = goes ? h("div", { class: "bar" },
-    checkbox("Draw by chance", Boolean(state.draw), (on) => set({ draw: on ? "1" : undefined, target: "", at: undefined })),
+    checkbox("Sample", Boolean(state.draw), (on) => set({ draw: on ? "1" : undefined, target: "", at: undefined })),
     slider("Temperature", 0.1, 2, 0.1, Number(state.temperature ?? 1), (value) => value.toFixed(1), (temperature) => set({ temperature, draw: state.draw ?? "1", target: "" })),
     slider("Top k", 0, 50, 1, Number(state.topk ?? 0), (value) => (value ? String(value) : "all"), (topk) => set({ topk, draw: state.draw ?? "1", target: "" })),
     slider("Top p", 0.05, 1, 0.05, Number(state.topp ?? 1), (value) => value.toFixed(2), (topp) => set({ topp, draw: state.draw ?? "1", target: "" })),
-    h("button", { type: "button", onclick: () => set({ draw: String(Number(state.draw ?? 0) + 1), target: "", at: undefined }) }, "Draw again")) : "";
+    h("button", { type: "button", onclick: () => set({ draw: String(Number(state.draw ?? 0) + 1), target: "", at: undefined }) }, "Sample again")) : "";
   let shown = null;
 
   /* Text that the translation is to begin with, as the pieces it has. */
@@ -71,7 +71,7 @@ export function create(root, runs, wrote) {
     rows.replaceChildren(...answer.hypotheses.map((each, number) => choice(state.target ? told(each.ids) === state.target : number === 0,
       () => set({ target: number ? told(each.ids) : "", at: undefined }), compared(each.text, answer.hypotheses[0].text), fixed(each.score, 3), fixed(each.log_prob, 3), each.reason === "stop" ? String(each.length) : `${each.length}, not ended`)));
     note.replaceChildren(...[
-      answer.hypotheses.length > 1 && [h("mark", {}, "Brown"), " words are not in the first one. "],
+      answer.hypotheses.length > 1 && [h("mark", {}, "Coloured"), " words are not in the first one. "],
       answer.hypotheses.some((each) => each.reason !== "stop") && "What has not ended was cut at the greatest length; it stands behind what has ended, whatever its score.",
     ].flat().filter(Boolean));
   }

@@ -154,9 +154,10 @@ def overhead(place: Place) -> Iterator[str]:
         for how, further in ways.items():
             load = os.getloadavg()[0]
             done = place.translate(model, text, how[:5], *search, *further).end()
-            spent[how].append((done.seconds, done.watch.cpu()))
+            cpu = done.watch.cpu()
+            spent[how].append((done.seconds, cpu))
             same = digest(place.directory / "plain") == digest(place.directory / how[:5])
-            yield f"| {turn + 1} | {how} | {done.seconds:.1f} | {done.watch.cpu():.1f} | {load:.1f} | {same} |"
+            yield f"| {turn + 1} | {how} | {done.seconds:.1f} | {cpu:.1f} | {load:.1f} | {same} |"
     plain, local = ([statistics.median(each) for each in zip(*spent[how], strict=True)] for how in ways)
     more = f"{local[1] - plain[1]:.1f} CPU s more ({local[1] / plain[1] - 1:+.1%})"
     yield f"\nOverhead, medians: {more}, {local[0] - plain[0]:.1f} s more ({local[0] / plain[0] - 1:+.1%})."

@@ -117,9 +117,9 @@ def disturbed(
 
 
 def at_random_moment(place: Place, begun: Timed, chance: random.Random) -> int:
-    """Wait until a random part of the lines is written, and some time more; how many are written then."""
+    """Wait until a chunk or more is written, and some time more; how many lines are written then."""
     part = place.directory / "out.progress.part"
-    least, more = chance.randrange(place.options.lines), chance.uniform(0, 2)
+    least, more = chance.randrange(CHUNK, place.options.lines), chance.uniform(0, 2)
     while begun.process.poll() is None and lines_in(part) < least - least % CHUNK:
         time.sleep(0.05)
     time.sleep(more)

@@ -33,8 +33,8 @@ def family_of(kind: str, config: Any) -> Family:
         raise UserError(f"model.kind: transformers has no model like {kind}, only like {known}{elsewhere}")
     if config.copy:
         raise UserError(
-            "model.copy: transformers has no encoder-decoder that copies from its source; use the run itself, or "
-            "train one with model.copy=false"
+            "model.copy: transformers has no encoder-decoder that copies from its source; use the run "
+            "itself, or train one with model.copy=false"
         )
     if config.positions not in _BY_POSITIONS:
         raise UserError(

@@ -81,11 +81,11 @@ def is_header(names: Sequence[str], rows: CellRows) -> bool:
     if len(names) > 2 and are_all_known(names):
         return True
     enough = len(rows) >= (3 if len(names) == 2 else 2)
-    columns = zip(names, _columns(rows, len(names)), strict=True)
-    return enough and any(
-        all(cells) and _is_metadata(cells) and not (name and _METADATA.fullmatch(name))
-        for name, cells in columns
+    columns = list(zip(names, _columns(rows, len(names)), strict=True))
+    numbered = any(
+        all(cells) and _is_numbers(cells) and not _is_numbers([name or "id"]) for name, cells in columns
     )
+    return enough and (numbered or any(is_key(name) and _is_constant(cells) for name, cells in columns))
 
 
 def language_cells(header: Sequence[str]) -> tuple[int, int] | None:
@@ -127,8 +127,16 @@ def _columns(rows: CellRows, width: int) -> list[tuple[str, ...]]:
 
 
 def _is_metadata(cells: Sequence[str]) -> bool:
-    constant = len(cells) >= _ROWS_FOR_A_CONSTANT and len(set(cells)) == 1
-    return bool(cells) and (constant or all(_METADATA.fullmatch(cell.strip()) for cell in cells))
+    return bool(cells) and (_is_constant(cells) or _is_numbers(cells))
+
+
+def _is_constant(cells: Sequence[str]) -> bool:
+    return len(cells) >= _ROWS_FOR_A_CONSTANT and len(set(cells)) == 1
+
+
+def _is_numbers(cells: Sequence[str]) -> bool:
+    """Also dates, addresses and hashes."""
+    return all(_METADATA.fullmatch(cell.strip()) for cell in cells)
 
 
 def _is_identifiers(cells: Sequence[str]) -> bool:

@@ -185,6 +185,21 @@ def test_without_torch_the_message_says_what_to_install(name: str, tmp_path: Pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.de", "a.en"]
 
 
+@pytest.mark.parametrize(
+    "command", ["corpus a.en a.de", "filter a.en a.de -o b", "align-corpus a.en a.de -o c"]
+)
+def test_what_works_without_torch(command: str, tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['torch'] = sys.modules['jaxtyping'] = None\n"
+        "from dragoman.cli.main import main\nmain()"
+    )
+    for file in ("a.en", "a.de"):
+        (tmp_path / file).write_text("".join(f"word {n}\n" for n in range(20)))
+    called = [sys.executable, "-c", program, *command.split()]
+    done = subprocess.run(called, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_reader_that_leaves_is_no_error() -> None:
     """`dragoman … | head`: no traceback, no «Exception ignored»."""
     program = (

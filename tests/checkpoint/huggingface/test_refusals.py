@@ -57,7 +57,10 @@ def test_an_unknown_architecture(directory: Path) -> None:
     ("fields", "message"),
     [
         ({"decoder_attention_heads": 4}, "decoder_attention_heads: encoder and decoder are alike"),
-        ({"decoder_ffn_dim": 7}, "decoder_ffn_dim: encoder and decoder are alike here, and it is 7 while enc"),
+        (
+            {"decoder_ffn_dim": 7},
+            "decoder_ffn_dim: encoder and decoder are alike here, and it is 7 while enc",
+        ),
         ({"activation_function": "mish"}, "activation_function: expected one of relu"),
         ({"eos_token_id": [2, 3]}, "eos_token_id: expected the id of a piece"),
         ({"pad_token_id": 2}, "pad_token_id: it is 2, as eos_token_id is"),

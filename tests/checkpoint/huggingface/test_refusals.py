@@ -57,7 +57,10 @@ def test_an_unknown_architecture(directory: Path) -> None:
     ("fields", "message"),
     [
         ({"decoder_attention_heads": 4}, "decoder_attention_heads: encoder and decoder are alike"),
-        ({"decoder_ffn_dim": 7}, "decoder_ffn_dim: encoder and decoder are alike here, and it is 7 while enc"),
+        (
+            {"decoder_ffn_dim": 7},
+            "decoder_ffn_dim: encoder and decoder are alike here, and it is 7 while enc",
+        ),
         ({"activation_function": "mish"}, "activation_function: expected one of relu"),
         ({"eos_token_id": [2, 3]}, "eos_token_id: expected the id of a piece"),
         ({"pad_token_id": 2}, "pad_token_id: it is 2, as eos_token_id is"),
@@ -76,6 +79,13 @@ def test_a_field_that_is_missing(directory: Path) -> None:
     path = directory / "config.json"
     path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "d_model"}))
     refused(directory, "the field 'd_model' is missing")
+
+
+def test_a_configuration_may_be_long_and_may_not_have_values_without_end(directory: Path) -> None:
+    change(directory / "config.json", notes="a" * 900_000)
+    assert read_model(directory).model is not None
+    change(directory / "config.json", notes=[0] * 250_000)
+    refused(directory, "more than .* values")
 
 
 def test_weights_that_do_not_belong(directory: Path) -> None:

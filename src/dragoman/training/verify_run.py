@@ -134,8 +134,8 @@ def _verify_data(report: VerifyReport, run: Run | None) -> None:
 def _data_cure(run: Path) -> str:
     return (
         f"the model can be used;  dragoman resume {quote(str(run))}  takes the data from .prepared beside "
-        "the run if they are whole there; else train the same files into a new directory, which prepares them "
-        f"again, and put its {DATA} in place of {run / DATA}"
+        "the run if they are whole there; else train the same files into a new directory, which prepares "
+        f"them again, and put its {DATA} in place of {run / DATA}"
     )
 
 

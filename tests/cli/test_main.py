@@ -217,6 +217,37 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert talker.wait() == 1
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell that closes streams")
+@pytest.mark.parametrize(
+    ("closed", "status", "told"),
+    [
+        (">/dev/full", 2, "dragoman: No space left on device\n"),
+        ("<&-", 0, ""),
+        (">&-", 2, "dragoman: Bad file descriptor\n"),
+        ("<&- >&- 2>&-", 2, ""),
+    ],
+)
+def test_a_closed_stream_is_never_a_file_that_is_written(
+    closed: str, status: int, told: str, tmp_path: Path
+) -> None:
+    """The next file would have its number, and what a library prints would be written into it. What cannot
+    be printed is told."""
+    program = (
+        "from dragoman.cli import main as command\n"
+        "@command.app.command()\n"
+        "def talk() -> None:\n"
+        "    with open('kept', 'w') as kept:\n"
+        "        kept.write(f'{kept.fileno() > 2} {command.sys.stdin.read()!r}')\n"
+        "    command.typer.echo('said')\n"
+        "import sys; sys.argv = ['dragoman', 'talk']; command.main()"
+    )
+    given = "" if "<" in closed else "</dev/null"
+    shell = ["sh", "-c", f'exec "$0" -c "$1" {given} {closed}', sys.executable, program]
+    done = subprocess.run(shell, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (status, told)
+    assert (tmp_path / "kept").read_text() == "True ''"
+
+
 def test_a_neighbour_of_a_directory_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert beside(Path("runs/a"), "-student") == Path("runs/a-student")

@@ -4,6 +4,7 @@
     prepared data        the hash of every block
     export, published    every file against its manifest, where there is one
     tokenizer            its own hash
+    package of Argos     the checksums of its zip archive, and that all parts are there
     directory of these   each of them; the cache of prepared data is one
 
 Nothing is changed. Leftovers of processes that died are listed apart: they harm nothing.
@@ -13,15 +14,17 @@ import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 
 from dragoman.errors import UserError
 from dragoman.training.leftovers import find_leftovers, is_leftover
 
 RUN, CHECKPOINT, STORE = "run", "checkpoint", "prepared data"
-EXPORT, PUBLISHED, TOKENIZER, COLLECTION = (
+EXPORT, PUBLISHED, TOKENIZER, PACKAGE, COLLECTION = (
     "CTranslate2 export",
     "Hugging Face directory",
     "tokenizer",
+    "package of Argos",
     "directory",
 )
 
@@ -74,7 +77,7 @@ def verify(path: Path) -> VerifyReport:
     if not path.exists():
         raise UserError(f"{path}: there is no such file or directory")
     if not path.is_dir():
-        return _verify_tokenizer(path)
+        return _verify_package(path) if path.suffix == ".argosmodel" else _verify_tokenizer(path)
     kind = kind_of(path)
     if kind is None:
         raise UserError(
@@ -159,7 +162,7 @@ def _verify_export(path: Path) -> VerifyReport:
 
     report = VerifyReport(path, EXPORT)
     report.count(path.iterdir())
-    cure = f"remove it and export again:  dragoman export RUN --out {path}"
+    cure = f"remove it and export again:  dragoman export RUN --out {quote(str(path))}"
     report.faults = [Fault(problem, cure) for problem in verify_export(path)]
     return report
 
@@ -195,6 +198,19 @@ def _verify_tokenizer(path: Path) -> VerifyReport:
     else:
         report.about = f"{found.size:,} pieces"
         report.count([path])
+    return report
+
+
+def _verify_package(path: Path) -> VerifyReport:
+    from dragoman.engines.argos import package_problems
+
+    report = VerifyReport(path, PACKAGE)
+    if not is_plain(path):
+        raise UserError(f"{path}: not a file but {_type_of(path)}")
+    report.count([path])
+    problems = [f"{path}: {problem}" for problem in package_problems(path)]
+    cure = f"export it again:  dragoman export RUN --to argos --out {quote(str(path))}"
+    report.faults = [Fault(problem, cure) for problem in problems]
     return report
 
 

@@ -103,6 +103,13 @@ SETTINGS = {
         divided=("serve",),
         share="3/4",
     ),
+    "windows": Setting(
+        "dragoman can neither import fcntl nor fork, as on Windows; tests that fork are skipped",
+        {"PYTHONPATH": str(ROOT / "tests" / "without_unix")},
+        whole=("test_files.py", "data/test_cache.py", "checkpoint/test_checkpoint.py"),
+        divided=("data", "text", "training", "cli"),
+        share="1/4",
+    ),
 }
 
 

@@ -157,7 +157,7 @@ def main() -> None:
     parser.add_argument("--lines", type=float, default=250_000.0, help="lines/s that one command hands out")
     parser.add_argument("--bytes", type=float, default=200.0, help="of a line, there and back")
     parser.add_argument("--network", type=float, default=1.25e9, help="bytes/s of a command's machine")
-    parser.add_argument("--gap", type=float, default=0.05, help="seconds between two chunks of a worker")
+    parser.add_argument("--gap", type=float, default=0.067, help="seconds between two chunks of a worker")
     parser.add_argument("--start", type=float, default=60.0, help="seconds until a worker is ready")
     parser.add_argument("--price", type=float, default=3.0, help="of a GPU-hour")
     parser.add_argument("--measure", action="store_true")

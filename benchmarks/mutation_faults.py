@@ -11,6 +11,7 @@ import ast
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -215,9 +216,14 @@ def called(node: ast.Call) -> str:
     return getattr(node.func, "attr", getattr(node.func, "id", ""))
 
 
+@cache
+def _signatures(package: Path) -> Signatures:
+    return Signatures.of(package)
+
+
 def faults_of(package: Path, room: str) -> list[Fault]:
     """Every fault of a room, file by file."""
-    signatures = Signatures.of(package)
+    signatures = _signatures(package)
     files = sorted((package / room).rglob("*.py"))
     return [
         fault

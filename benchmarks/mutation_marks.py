@@ -10,6 +10,7 @@ import mmap
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
@@ -84,11 +85,17 @@ def _with_marks(block: list[ast.stmt], first: int) -> Iterator[ast.stmt]:
 
 def beginnings(file: Path, lines: range) -> set[int]:
     """Where the statements begin that are executed with one of these lines: of a block with its head."""
-    found = set(lines)
+    spans = _spans(file)
+    return {*lines, *(begin for begin, end in spans if begin < lines.stop and lines.start < end)}
+
+
+@cache
+def _spans(file: Path) -> list[tuple[int, int]]:
+    """Where each statement begins, and the line after it or after its head."""
+    found: list[tuple[int, int]] = []
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
             end = body[0].lineno if body else (node.end_lineno or node.lineno) + 1
-            if node.lineno < lines.stop and lines.start < max(end, node.lineno + 1):
-                found.add(node.lineno)
+            found.append((node.lineno, max(end, node.lineno + 1)))
     return found

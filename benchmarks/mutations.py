@@ -91,48 +91,52 @@ def record(cache: Path, tests: str, seconds: float) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    """First the faults inside functions, after one collection; then those that need an import."""
     end = time.monotonic() + 60 * options.minutes
     known = read_maps(options.cache, PACKAGE)
     runner = Runner(options.cache, REPOSITORY, PACKAGE, known, options.seconds, options.control)
-    for room in options.rooms:
-        drawn = draw_from(room, options)
-        name = "control" if options.control else "results"
-        results = options.cache / f"{name}-{room}-{options.seed}.jsonl"
-        if options.again or options.new_tests:
-            rows = [row for row in read_results(results).values() if row["outcome"] == "found" or judge(row)]
-            results.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        run_room(runner, drawn, results, end, options.new_tests)
-
-
-def draw_from(room: str, options: argparse.Namespace) -> list[Fault]:
-    return draw(PACKAGE, faults_of(PACKAGE, room), options.count, options.seed)
-
-
-def run_room(runner: Runner, drawn: list[Fault], results: Path, end: float, new_tests: bool) -> None:
-    """First the faults inside functions, after one collection; then those that need an import."""
-
-    def wanted() -> list[Fault]:
-        before = read_results(results)
-        return [fault for fault in drawn if fault.key not in before]
+    rooms = [Room(options, name) for name in options.rooms]
 
     def run_all(attempt: Attempt | None) -> None:
-        for fault in wanted():
-            if time.monotonic() < end and (attempt is None or fault.owner is not None):
-                with suppress(NotReplaced):
-                    tell(fault, runner.outcome(fault, attempt))
+        for room in rooms:
+            for fault in room.wanted():
+                if time.monotonic() < end and (attempt is None or fault.owner is not None):
+                    with suppress(NotReplaced):
+                        room.tell(fault, runner.outcome(fault, attempt))
 
-    def tell(fault: Fault, outcome: dict[str, Any]) -> None:
-        with results.open("a") as file:
-            file.write(json.dumps({**outcome, "new_tests": new_tests}) + "\n")
-        told = f"{outcome['seconds']:.0f} s {outcome['outcome']:8} {outcome['by']}"
-        print(f"{told}  {fault.file} {fault.place}: {fault.line} | {fault.change}", flush=True)
-
-    inside = [fault for fault in wanted() if fault.owner is not None]
+    inside = [fault for room in rooms for fault in room.wanted() if fault.owner is not None]
     tests = chain.from_iterable(chain(*runner.parts_for(fault)) for fault in inside)
     files = sorted({test.partition("::")[0] for test in tests})
     if files and time.monotonic() < end:
         runner.collected(files, run_all)
     run_all(None)
+
+
+class Room:
+    """The faults that are drawn of a room, and its file of results."""
+
+    def __init__(self, options: argparse.Namespace, name: str) -> None:
+        self.drawn, self.new_tests = draw_from(name, options), options.new_tests
+        kind = "control" if options.control else "results"
+        self.results = options.cache / f"{kind}-{name}-{options.seed}.jsonl"
+        if options.again or options.new_tests:
+            rows = read_results(self.results).values()
+            kept = [row for row in rows if row["outcome"] == "found" or judge(row)]
+            self.results.write_text("".join(json.dumps(row) + "\n" for row in kept))
+
+    def wanted(self) -> list[Fault]:
+        before = read_results(self.results)
+        return [fault for fault in self.drawn if fault.key not in before]
+
+    def tell(self, fault: Fault, outcome: dict[str, Any]) -> None:
+        with self.results.open("a") as file:
+            file.write(json.dumps({**outcome, "new_tests": self.new_tests}) + "\n")
+        told = f"{outcome['seconds']:.0f} s {outcome['outcome']:8} {outcome['by']}"
+        print(f"{told}  {fault.file} {fault.place}: {fault.line} | {fault.change}", flush=True)
+
+
+def draw_from(room: str, options: argparse.Namespace) -> list[Fault]:
+    return draw(PACKAGE, faults_of(PACKAGE, room), options.count, options.seed)
 
 
 if __name__ == "__main__":

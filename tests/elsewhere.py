@@ -1,9 +1,10 @@
 """Windows and macOS as far as they can be had on Linux: what they lack is taken away.
 
-`PREAMBLE` begins a program in a process of its own: dragoman and filelock cannot import `fcntl`, and there is
-no `os.fork`. (sacreBLEU's portalocker has another way for Windows.) `like_windows` changes the calls of `os`:
-directories cannot be opened, open files cannot be renamed, nothing is renamed to a directory that is there,
-only who may write can sync, and there are no user numbers, permissions and `pread`.
+`without_unix/` takes `fcntl` and `fork` from all processes of a test run (`benchmarks/anywhere.py windows`).
+`PREAMBLE` begins a program in a process of its own, and takes more: filelock has no `fcntl` either, and some
+calls are missing. (sacreBLEU's portalocker has another way for Windows.) `like_windows` changes the calls of
+`os`: directories cannot be opened, open files cannot be renamed, nothing is renamed to a directory that is
+there, only who may write can sync, and there are no user numbers, permissions and `pread`.
 """
 
 import errno
@@ -16,17 +17,9 @@ import pytest
 
 from dragoman import system
 
-PREAMBLE = """
-import os, sys
-import builtins
-real_import = builtins.__import__
-
-def guarded(name, globals=None, *rest, **named):
-    if name == "fcntl" and str((globals or {}).get("__name__")).split(".")[0] in ("dragoman", "filelock"):
-        raise ModuleNotFoundError("No module named 'fcntl'")
-    return real_import(name, globals, *rest, **named)
-
-builtins.__import__ = guarded
+PREAMBLE = f"""
+{(Path(__file__).parent / "without_unix" / "sitecustomize.py").read_text("utf-8")}
+_WITHOUT_FCNTL.append("filelock")
 for name in ("fork", "forkpty", "getuid", "pread", "fchmod", "sched_getaffinity"):
     if hasattr(os, name):
         delattr(os, name)

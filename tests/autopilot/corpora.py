@@ -2,7 +2,8 @@
 
 import random
 
-from dragoman.autopilot import Profile, Profiler
+from dragoman.autopilot.profile import Profile
+from dragoman.autopilot.profiler import Profiler
 from dragoman.data.drop_reasons import is_empty
 
 Pairs = list[tuple[str, str]]

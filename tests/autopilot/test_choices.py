@@ -19,8 +19,9 @@ from tests.autopilot.corpora import (
     words,
 )
 
-from dragoman.autopilot import Machine, choose
 from dragoman.autopilot.choice import Chosen
+from dragoman.autopilot.choose import choose
+from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
 from dragoman.autopilot.tokens import count_tokens, is_arithmetic
 from dragoman.extras import EXTRAS

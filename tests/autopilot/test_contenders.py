@@ -3,8 +3,9 @@
 import pytest
 from tests.autopilot.corpora import profile_of, sounds
 
-from dragoman.autopilot import Machine, choose
+from dragoman.autopilot.choose import choose
 from dragoman.autopilot.contenders import DEFAULT, Contender, affordable, contenders, rungs, total_units
+from dragoman.autopilot.machine import Machine
 from dragoman.learning import LEARNING
 
 SENTENCES = [

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from tests.autopilot.corpora import profile_of, sounds
 
-from dragoman.autopilot import Machine, choose
+from dragoman.autopilot.choose import choose
+from dragoman.autopilot.machine import Machine
 from dragoman.learning import LEARNING
 from dragoman.training import plan as plan_module
 from dragoman.training.api import open_or_create

@@ -161,6 +161,7 @@ CASES: dict[str, tuple[str, object, Vocab]] = {
         ConvS2SConfig(**_CONV, decoder_kernel_width=2, dilation_base=2, attention="additive"),
         VOCAB,
     ),
+    "convs2s-weight-norm": ("convs2s", ConvS2SConfig(**_CONV, weight_norm=True), VOCAB),
     "convs2s-conv-dim": (
         "convs2s",
         ConvS2SConfig(**_CONV, conv_dim=20, tie_embeddings=False, attention="general", max_positions=4),

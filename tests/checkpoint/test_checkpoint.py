@@ -14,6 +14,7 @@ import torch
 from checkpoint.saved import assert_is, entries, save, some_state, some_tensors
 from dragoman import checkpoint
 from dragoman.checkpoint.files import from_tensors, serialise
+from dragoman.checkpoint.model import renamed_weights
 from dragoman.errors import UserError
 from dragoman.files import write_new
 
@@ -221,3 +222,10 @@ def test_a_damaged_one_is_set_aside(tmp_path: Path) -> None:
     checkpoint.set_aside(tmp_path / "0000002")
     assert entries(tmp_path) == ["0000001", "0000002.damaged"]
     assert checkpoint.names(tmp_path) == ["0000001"]
+
+
+def test_a_weight_that_is_neither_of_the_network_nor_of_its_head_is_refused() -> None:
+    weights = {"network.a.weight": torch.zeros(2), "head.out.weight": torch.ones(3)}
+    assert renamed_weights(weights, {"head": {}}, {}).keys() == {"a.weight"}
+    with pytest.raises(UserError, match=r"tensor 'other.weight' is neither of the network nor of its head"):
+        renamed_weights({**weights, "other.weight": torch.zeros(2)}, {"head": {}}, {})

@@ -53,7 +53,7 @@ def test_what_is_sound_is_loaded(path: Path) -> None:
     assert same(load_tensors(path))
 
 
-TYPES = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool".split()
+TYPES = ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"]
 
 
 @pytest.mark.parametrize("name", TYPES)

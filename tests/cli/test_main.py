@@ -185,6 +185,21 @@ def test_without_torch_the_message_says_what_to_install(name: str, tmp_path: Pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.de", "a.en"]
 
 
+@pytest.mark.parametrize(
+    "command", ["corpus a.en a.de", "filter a.en a.de -o b", "align-corpus a.en a.de -o c"]
+)
+def test_what_works_without_torch(command: str, tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['torch'] = sys.modules['jaxtyping'] = None\n"
+        "from dragoman.cli.main import main\nmain()"
+    )
+    for file in ("a.en", "a.de"):
+        (tmp_path / file).write_text("".join(f"word {n}\n" for n in range(20)))
+    called = [sys.executable, "-c", program, *command.split()]
+    done = subprocess.run(called, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_reader_that_leaves_is_no_error() -> None:
     """`dragoman … | head`: no traceback, no «Exception ignored»."""
     program = (
@@ -200,6 +215,37 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     talker.stdout.close()
     assert talker.stderr.read() == b""
     assert talker.wait() == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell that closes streams")
+@pytest.mark.parametrize(
+    ("closed", "status", "told"),
+    [
+        (">/dev/full", 2, "dragoman: No space left on device\n"),
+        ("<&-", 0, ""),
+        (">&-", 2, "dragoman: Bad file descriptor\n"),
+        ("<&- >&- 2>&-", 2, ""),
+    ],
+)
+def test_a_closed_stream_is_never_a_file_that_is_written(
+    closed: str, status: int, told: str, tmp_path: Path
+) -> None:
+    """The next file would have its number, and what a library prints would be written into it. What cannot
+    be printed is told."""
+    program = (
+        "from dragoman.cli import main as command\n"
+        "@command.app.command()\n"
+        "def talk() -> None:\n"
+        "    with open('kept', 'w') as kept:\n"
+        "        kept.write(f'{kept.fileno() > 2} {command.sys.stdin.read()!r}')\n"
+        "    command.typer.echo('said')\n"
+        "import sys; sys.argv = ['dragoman', 'talk']; command.main()"
+    )
+    given = "" if "<" in closed else "</dev/null"
+    shell = ["sh", "-c", f'exec "$0" -c "$1" {given} {closed}', sys.executable, program]
+    done = subprocess.run(shell, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (status, told)
+    assert (tmp_path / "kept").read_text() == "True ''"
 
 
 def test_a_neighbour_of_a_directory_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = toy_config(write_pairs(root, toy_pairs(80)))
     config["model"]["position_layout"] = "halves"
     run = dragoman.train(config, out=root / "runs" / "t", quiet=True).directory
-    for to, out in (("ctranslate2", "ct2"), ("huggingface", "hf")):
+    for to, out in (("ctranslate2", "ct2"), ("huggingface", "hf"), ("argos", "m.argosmodel")):
         done = CliRunner().invoke(app, ["export", str(run), "--to", to, "--out", str(root / out)])
         assert done.exit_code == 0, done.output
     return root
@@ -58,6 +59,7 @@ PLACES = {
     "runs": "directory",
     "ct2": "CTranslate2 export",
     "hf": "Hugging Face directory",
+    "m.argosmodel": "package of Argos",
     "runs/t/tokenizer.json": "tokenizer",
 }
 
@@ -82,7 +84,22 @@ DAMAGED = {
     "runs/t/data/meta.json": "runs",
     "ct2/model.bin": "ct2",
     "hf/model.safetensors": "hf",
+    "m.argosmodel": "m.argosmodel",
 }
+
+
+def test_a_package_is_whole_or_named(root: Path) -> None:
+    """Whatever is cut off or left out; a text that is no archive is no tokenizer either."""
+    path = root / "m.argosmodel"
+    content = path.read_bytes()
+    for damaged in (content[:-30], content[: len(content) // 2], b"", b"no archive"):
+        path.write_bytes(damaged)
+        done = verify(path)
+        assert done.exit_code == 1 and f"{path}: not a zip archive that can be read (" in done.output
+        assert f"dragoman export RUN --to argos --out {path}" in done.output
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x/metadata.json", "{}")
+    assert "model/model.bin is missing" in verify(path).output
 
 
 @pytest.mark.parametrize("file", DAMAGED)

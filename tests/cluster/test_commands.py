@@ -122,6 +122,7 @@ INPUT = "translate RUN --device cpu --input FILES/some.en"
         "score RUN --device cpu FILES/some.en FILES/some.de --json --out OUT/out",
         "filter --device cpu FILES/some.en FILES/some.de --run RUN --keep 0.5 --out OUT/out",
         "back-translate RUN --device cpu FILES/some.en --out OUT/out",
+        "back-translate RUN --device cpu FILES/some.en --out OUT/out --sample --tag <BT>",
         "corpus FILES/some.en FILES/some.de",
         "align-corpus FILES/some.en FILES/some.de --output OUT/links",
         "distill RUN --device cpu --out OUT/student --no-train -q",

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from data.conftest import Decoded, MakePairs, WriteCorpus
-from dragoman.data import encode, scan
+from dragoman.data import corpus, encode, scan
 from dragoman.data.corpus import CleanConfig, DataConfig, SourceConfig, overlap, prepare
 from dragoman.data.drop_reasons import is_copy, is_empty
 from dragoman.data.text_hashes import normalise
@@ -87,6 +87,21 @@ def test_store_holds_exactly_what_cleaning_keeps(
     assert (prepared.src_tokenizer is prepared.tgt_tokenizer) is tokenizer.joint
     with pytest.raises(IndexError):
         prepared.train.src(len(kept))
+
+
+def test_what_has_been_scanned_is_not_read_again_for_that(
+    tmp_path: Path,
+    write_corpus: WriteCorpus,
+    make_pairs: MakePairs,
+    decoded: Decoded,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = DataConfig((write_corpus(make_pairs(200)),), valid_size=10)
+    expected = prepare(data, CHARS, seed=1, cache=tmp_path / "first")
+    with corpus.scanned_once(data, tmp_path / "second", 1, lambda *_: None) as scanned:
+        monkeypatch.setattr(corpus, "scan", lambda *_: pytest.fail("it was scanned again"))
+        found = prepare(data, CHARS, seed=1, cache=tmp_path / "second", scanned=scanned)
+    assert decoded(found) == decoded(expected) and found.dropped == expected.dropped
 
 
 def test_long_sources_are_cut_and_not_dropped(

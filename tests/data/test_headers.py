@@ -143,6 +143,8 @@ def test_pairs_of_words_are_no_header() -> None:
     below = [["cat", "Katze"], ["dog", "Hund"], ["7", "7"]]
     for first in (["German", "Deutsch"], ["date", "Datum"], ["note", "Notiz"], ["source", "Quelle"]):
         assert not is_header(first, below)
+    for first in (["cat", "AB"], ["cat", "CD"]):
+        assert not is_header(first, [[word, "AB"] for word in "abcdef"])
     rows = [[f"word {n}", f"Wort {n}", ("Meier", "Huber")[n % 2]] for n in range(20)]
     assert text_columns([[who, src, tgt] for src, tgt, who in rows]) == (1, 2)
 

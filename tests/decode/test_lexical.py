@@ -10,7 +10,7 @@ import torch
 from decode.constrained import EOS, KINDS, LETTERS, some_words, translator, wild
 from dragoman.decode.rules.constraints import Constraints
 from dragoman.decode.rules.required_phrases import Required
-from dragoman.decode.search.beam_allocation import _rank_within
+from dragoman.decode.search.beam_allocation import Banks, _rank_within
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.scorer import Scorer
 from dragoman.models.base import EncoderDecoder
@@ -177,6 +177,18 @@ def test_what_is_needed_as_the_phrases_come() -> None:
         assert int(required.progress(prefix, torch.tensor([0])).then.min()) == need, text
     done = required.progress(torch.tensor([letters("ab b")]), torch.tensor([0]))
     assert not done.missing.any()
+
+
+@pytest.mark.parametrize(("text", "following"), [("", "a"), ("a", "b"), ("b ", "a")])
+def test_what_goes_on_with_a_phrase_has_the_first_turn(text: str, following: str) -> None:
+    """However unlikely it is: after it least is needed. The likeliest piece has the second turn."""
+    banks = Banks(Required(wild(6, 0).vocab, [requiring("ab", "a a")], torch.tensor([20])), EOS)
+    scores = torch.full((1, 6), -torch.inf)
+    likely = letters("b" if following == "a" else "a")
+    scores[0, [*letters(following), *likely]] = torch.tensor([-9.0, -1.0])
+    prefix = torch.tensor([letters(text)], dtype=torch.long)
+    _, _, pieces = banks(scores, torch.zeros(1, 1), prefix, torch.tensor([0]), 2)
+    assert pieces[0].tolist() == [*letters(following), *likely]
 
 
 def test_ranks_within_banks() -> None:

@@ -11,7 +11,7 @@ import torch
 from battery.models import make, random_batch
 from decode.constrained import wild
 from dragoman.decode.search import beam as beam_module
-from dragoman.decode.search.beam import Beam
+from dragoman.decode.search.beam import Beam, best_extensions
 from dragoman.decode.search.beam_allocation import best_pieces
 from dragoman.decode.search.config import SearchConfig
 from dragoman.decode.search.job import Ended, SearchMethod
@@ -237,6 +237,21 @@ def test_a_beam_wider_than_the_vocabulary_still_works() -> None:
     config = SearchConfig(beam=20, n_best=20, max_ratio=0, max_extra=4, alpha=0.0, stop="bound")
     found = search(Scorer([model]), src[None], torch.ones(1, 2, dtype=torch.bool), config)[0]
     same(found, brute_force(model, src, 4, 0.0)[:20], config)
+
+
+@pytest.mark.parametrize("rest", [0, 13])
+def test_the_best_extensions_of_a_large_vocabulary_are_the_best_of_all(rest: int) -> None:
+    """Also those at its end, which fill no block; two sentences of three hypotheses, one of which is dead."""
+    size, count = 64 * 20 + rest, 4
+    torch.manual_seed(rest)
+    scores = torch.randn(6, size, dtype=torch.float64)
+    scores[4, -1] += 9.0
+    sums = torch.tensor([[-1.0, -torch.inf, -1.2], [0.0, -0.1, -0.2]], dtype=torch.float64)
+    nothing = torch.zeros(6, 0, dtype=torch.long)
+    best, parents, pieces = best_extensions(scores, sums, nothing, torch.arange(2), count)
+    expected, flat = (sums[:, :, None] + scores.view(2, 3, size)).flatten(1).sort(dim=1, descending=True)
+    assert torch.equal(best, expected[:, :count])
+    assert torch.equal(parents * size + pieces, flat[:, :count])
 
 
 @pytest.mark.parametrize(

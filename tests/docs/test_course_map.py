@@ -1,4 +1,4 @@
-"""The course map is true: its experiments, pictures, lessons and pages exist, and its commands are understood."""
+"""The course map is true: its experiments, pictures, lessons and pages exist, its commands are understood."""
 
 import re
 import shlex
@@ -20,9 +20,8 @@ from dragoman.training.draft import split_arguments
 WHOLE: Any = typer.main.get_command(app)
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "course-map.md").read_text("utf-8")
-TABLE = re.compile(
-    r"^\| topic \| run \| picture \| page \| lesson \|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE
-)
+HEADING = r"^\| topic \| run \| picture \| page \| lesson \|\n\|[-|]+\|\n"
+TABLE = re.compile(rf"{HEADING}((?:\|.*\n)+)", re.MULTILINE)
 ROWS = [
     [cell.strip() for cell in line[1:-1].split("|")]
     for table in TABLE.findall(PAGE)

@@ -4,8 +4,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.data.batch import TaskBatch
-from dragoman.learning.labels import task_loss
+from dragoman.data.batch import TaskBatch, VectorBatch
+from dragoman.data.vectors.config import SeriesInput
+from dragoman.learning.labels import ForecastLoss, TaskLoss, VectorLabels, task_loss
+from dragoman.learning.loss import Objective
+from dragoman.models.base import Vocab
+from dragoman.models.task_heads import HeadConfig, TaskNetwork
+from dragoman.models.vit import VitConfig, vit
 
 
 def batch_of(targets: Tensor, span: bool = False) -> TaskBatch:
@@ -35,3 +40,24 @@ def test_both_ends_of_an_answer_count_for_half() -> None:
     for smoothing in (0.0, 0.1):  # which gives nothing to places where no answer can be
         loss = task_loss(scores, batch_of(targets, span=True), smoothing)
         assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["series", "forecast"])
+def test_a_head_on_the_embeddings_leaves_layers_without_a_gradient(kind: str) -> None:
+    """So none of these objectives may say that it uses every weight: several processes would wait for the
+    gradients of all of them."""
+    network = vit(
+        VitConfig(num_layers=1, model_dim=8, num_heads=2, ff_dim=8, max_positions=3, input_dim=4),
+        Vocab(259, 259, shared=True),
+    )
+    head = HeadConfig(kind, 2, layers="embeddings", dropout=0.0, places=3)  # type: ignore[arg-type]
+    model = TaskNetwork(network, head)
+    about = torch.randn(5, 3, 4), torch.ones(5, 4, dtype=torch.bool)
+    objective: Objective = VectorLabels()
+    batch = VectorBatch(*about, torch.tensor([0, 1, 1, 0, 1]), 5)
+    if kind == "forecast":
+        objective, one = ForecastLoss(SeriesInput()), torch.ones(5, 1, 1)
+        batch = VectorBatch(*about, torch.randn(5, 2, 1), 10, one, one, torch.ones(5, 2, 1).bool())
+    objective(model, batch).total.backward()
+    assert any(parameter.grad is None for parameter in model.parameters())
+    assert not objective.uses_every_weight and not TaskLoss().uses_every_weight

@@ -60,6 +60,21 @@ def test_a_window_and_what_follows_it_fit_often_into_the_training_part(
     )
 
 
+@pytest.mark.parametrize(("length", "patch", "stride"), [(50, 0, 0), (50, 7, 0), (33, 8, 3), (5, 8, 8)])
+def test_the_window_of_labelled_series_is_the_least_that_holds_them_in_whole_patches(
+    tmp_path: Path, length: int, patch: int, stride: int
+) -> None:
+    head = [*map(str, range(length)), "label"]
+    rows = [[f"{value:.3f}" for value in np.random.default_rng(n).normal(size=length)] for n in range(6)]
+    lines = [",".join(head), *(",".join([*row, "ab"[n % 2]]) for n, row in enumerate(rows))]
+    (tmp_path / "s.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    given = TaskConfig("series", series=SeriesInput(patch=patch, stride=stride))
+    found = chosen_for(tmp_path / "s.csv", given)["task"]["series"]
+    window, patch, stride = found["window"], found["patch"], found["stride"]
+    assert (window - patch) % stride == 0 and window >= length
+    assert window == patch or window - stride < length
+
+
 def test_a_prefix_ends_where_a_line_begins() -> None:
     block = np.array([EOS_ID, BOS_ID, 7, EOS_ID, BOS_ID, 8, 9, EOS_ID, BOS_ID])
     assert {cut_of(block, Dice(1, 0, number)) for number in range(50)} == {1, 4}

@@ -176,7 +176,7 @@ def echoes(
 ) -> Models:
     """Models that do everything."""
     answers = (echo or Echo()).answers
-    able: tuple[Ability, ...] = ("predict", "generate", "fill", "embed")
+    able: tuple[Ability, ...] = ("predict", "generate", "chat", "fill", "embed")
     models = [
         Model(name, able, answers, lambda text: len(text.split()), "none", "pair", ("a", "b"), (2, 2))
         for name in names

@@ -135,6 +135,13 @@ def test_entries_that_are_none(client: TestClient, entries: str) -> None:
     assert response.status_code == 400 and response.json()["message"].startswith("Bad request")
 
 
+@pytest.mark.parametrize("dictionaries", [None, [], "cat", {"entries": "cat\ta"}, ["cat"], [{}, 1]])
+def test_dictionaries_that_are_none(client: TestClient, dictionaries: object) -> None:
+    response = client.post("/v3/glossaries", json={"name": "g", "dictionaries": dictionaries})
+    assert response.status_code == 400
+    assert response.json()["message"] == "Bad request: 'dictionaries' must be a list of dictionaries"
+
+
 def test_glossaries_of_several_pairs(client: TestClient) -> None:
     first = {"source_lang": "en", "target_lang": "de", "entries": "cat,Kater", "entries_format": "csv"}
     made = client.post("/v3/glossaries", json={"name": "m", "dictionaries": [first]}).json()

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from dragoman.cli.main import app
 from dragoman.cli.served_models import _Ear, open_model, run_without_translation, stop_in, without_prompt
+from dragoman.data.formats.dialogue import context
 from dragoman.data.labelled.example import Example
 from dragoman.decode.search.config import SampleSearch
 from dragoman.decode.translator.generate import Prompt
@@ -50,11 +51,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [f"the {a} {b} and the {c}" for a in WORDS[:4] for b in WORDS[4:] for c in WORDS[4:]]
     (folder / "text.txt").write_text("".join(f"{line}\n" for line in lines))
     (folder / "labels.tsv").write_text("".join(f"{line}\t{line.split()[1]}\n" for line in lines))
-    for name, start in (("gpt", "pretrain"), ("t5", "pretrain"), ("labels", "finetune")):
+    (folder / "talk.dialogues").write_text("".join(f"hello __eou__ {one} __eou__ bye\n" for one in lines))
+    kinds = {"gpt": "pretrain", "t5": "pretrain", "labels": "finetune", "talk": "train"}
+    for name, start in kinds.items():
         own = [folder / "labels.tsv", "--task", "classify"]
+        if start == "train":
+            own = [folder / "talk.dialogues", "data.turns=2", "train.metric=perplexity"]
         if start == "pretrain":
             own = [folder / "text.txt", "--model", f"{name}-tiny", "objective.block=64"]
-        fields = [field for field in FIELDS if start == "pretrain" or "valid_size" not in field]
+        fields = [field for field in FIELDS if start != "finetune" or "valid_size" not in field]
         result = CliRunner().invoke(app, [start, *map(str, own), "-o", str(folder / name), *fields])
         assert result.exit_code == 0, result.exception
     return folder
@@ -152,6 +157,31 @@ def test_a_chat_goes_on_as_the_library_does(server: httpx.Client, runs: Path) ->
     assert choice["message"]["content"] == own.text
     parts = streamed(server, "/v1/chat/completions", {**fields, "stream": True})
     assert "".join(part["choices"][0]["delta"].get("content", "") for part in parts) == own.text
+
+
+def test_a_run_of_dialogues_replies_to_its_last_turns(runs: Path) -> None:
+    translator = Run.open(runs / "talk").translator(device="cpu")
+    search = translator.search.converted(SampleSearch, n_best=2, seed=5, max_length=6)
+    turns = ["hello", "the red cat", "and the dog"]
+    (own,) = translator.hypotheses([context(turns, 2)], search=search)
+    model = open_model(Run.open(runs / "talk"), "best", "cpu")
+    assert model.does == ("chat",)
+    fields = {"model": "talk", "messages": [{"role": "user", "content": turn} for turn in turns]}
+    fields |= {"seed": 5, "max_tokens": 6}
+    models = Models([model], Limits(), Metrics())
+    with in_a_thread(None, models=models) as address, httpx.Client(base_url=address, timeout=300) as client:
+        found = asked(client, "/v1/chat/completions", **fields, n=2, logprobs=True)["choices"]
+        assert [one["message"]["content"] for one in found] == [one.text for one in own]
+        for choice, one in zip(found, own, strict=True):
+            scores = [piece["logprob"] for piece in choice["logprobs"]["content"]]
+            assert scores == pytest.approx(one.token_scores[: len(scores)], abs=1e-4)
+            assert "".join(piece["token"] for piece in choice["logprobs"]["content"]) == one.text
+        parts = streamed(client, "/v1/chat/completions", {**fields, "stream": True})
+        (alone,) = asked(client, "/v1/chat/completions", **fields)["choices"]
+        told = "".join(part["choices"][0]["delta"].get("content", "") for part in parts)
+        assert told == alone["message"]["content"]
+        response = client.post("/v1/completions", json={"model": "talk", "prompt": "x"})
+        assert response.status_code == 400 and "talk does chat alone" in response.json()["error"]["message"]
 
 
 def test_probabilities_of_pieces_are_those_of_the_model(server: httpx.Client, runs: Path) -> None:

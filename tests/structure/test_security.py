@@ -28,9 +28,9 @@ def test_every_named_test_exists(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_promise_has_a_test(page: str) -> None:
-    """A row of a table of promises ends with at least one."""
+    """A row of a table of promises, or of faults of earlier versions, ends with at least one."""
     text = (ROOT / page).read_text("utf-8")
-    tables = re.findall(r"^\| promise \| test \|\n\|---\|---\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    tables = re.findall(r"^\| (?:promise|fault) \| test \|\n\|---\|---\|\n((?:\|.*\n)+)", text, re.MULTILINE)
     rows = [row for table in tables for row in table.splitlines()]
     assert len(rows) > 20
     assert [row for row in rows if not NAMED.search(row.rpartition(" | ")[2])] == []

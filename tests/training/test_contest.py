@@ -61,6 +61,10 @@ def test_the_best_of_both_ranks_wins() -> None:
     assert ranked([Result("x", failed="out of memory"), a], "bleu") == ["a", "x"]
     level = [Result("a", 5, 0.0, 3.0), Result("b", 5, 0.0, 2.0)]
     assert ranked(level, "exact") == ["b", "a"]  # nobody has got anything right yet
+    values, nlls = {"a": 0.0, "d": None, "c": 2.0, "b": 0.5}, {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}
+    four = [Result(name, 5, value, nlls[name]) for name, value in values.items()]
+    # Ranks by value: c 0.5, b 1.5, a and d 3; by likelihood 0.5, 1.5, 2.5, 3.5. It decides between b and c.
+    assert ranked(four, "bleu") == ["b", "c", "a", "d"]
 
 
 def test_a_contest_and_its_winner(table: Path, timed: Timed) -> None:

@@ -51,6 +51,20 @@ def test_the_run_searches_with_what_was_chosen(make_run: MakeRun, monkeypatch: p
     assert "train.max_minutes=4" in report
 
 
+@pytest.mark.parametrize(("seconds", "sentences"), [(3.0, 4), (0.6, 16), (30.0, 1)])
+def test_as_many_sentences_as_the_time_is_enough_for(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, seconds: float, sentences: int
+) -> None:
+    """Half of a validation of 16 sentences is greedy search; a beam of 8 takes eight times as long. Beams of
+    1, 2, 4 and 8 have six seconds, a twentieth of the two minutes."""
+    monkeypatch.setattr(finish, "_FEWEST_SENTENCES", 1)
+    timed = Timed(monkeypatch, update=4.0, validation_seconds=seconds)
+    run = make_run(*BUDGET, "train.validate_sentences=16", "train.report=false", train=False)
+    timed.train(run)
+    record = json.loads((run.directory / "tuning.json").read_text())
+    assert record["sentences"] == sentences == max(1, min(16, int(6 / (15 * seconds / 16 / 2))))
+
+
 def test_it_is_not_done_twice(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     timed = Timed(monkeypatch, update=4.0)
     run = make_run(*BUDGET, train=False)

@@ -66,6 +66,11 @@ def test_what_is_given_is_told(tmp_path: Path, overrides: list[str], row: str, t
     assert told in dict(plan.rows())[row]
 
 
+def test_where_pairs_are_counted_no_checkpoint_is_chosen(tmp_path: Path) -> None:
+    rows = dict(plan_of(tmp_path, "model.preset=markov", minutes=None).rows())
+    assert "metric" not in rows and "learning rate" not in rows
+
+
 def test_updates_are_counted_as_the_machine_was_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -204,6 +204,21 @@ def test_validation_keeps_to_the_lengths_that_the_run_allows(
     assert search.longest(10) == 150
 
 
+def test_a_model_that_is_stuck_is_shown_as_it_is(make_config: MakeConfig, prepared: Prepared) -> None:
+    """As most untrained ones are: no time is spent on a way out of the loop."""
+    tokenizer = prepared.tgt_tokenizer
+    piece = tokenizer.encode("a")[-1]
+    logits = torch.zeros(1, tokenizer.size).index_fill(1, torch.tensor([piece]), 20.0)
+    model = known_model(lambda *_: 0, logits, vocab_of(prepared.src_tokenizer, tokenizer))
+    validator = _validator(make_config("train.validate_sentences=3"), prepared, CPU)
+    found = validator._translated(model, 0.0)
+    assert len(found) == 3
+    for place, said in found.items():
+        source = prepared.src_tokenizer.encode(validator.sources[place])
+        limit = validator._search.longest(len(source) + 1)
+        assert limit > 10 and said == tokenizer.decode([piece] * (limit - 1))
+
+
 def limited(config: RunConfig, prepared: Prepared, most: float, seconds: list[float]) -> DecoderValidator:
     """A validator whose clock shows `seconds`, one after the other."""
     validator, times = _validator(config, prepared, CPU), iter(seconds)

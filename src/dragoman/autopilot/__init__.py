@@ -10,11 +10,6 @@
 | `cleaning.py` | which pairs are dropped, limits on the length of outputs |
 | `sizes.py` | the model, and the settings of its family |
 | `training.py` | batch, updates, rate, regularisation, metric, validation |
+
+The profiler works without torch, the choice does not; so nothing is imported here.
 """
-
-from dragoman.autopilot.choose import Chosen, choose
-from dragoman.autopilot.machine import Machine, this_machine
-from dragoman.autopilot.profile import Profile
-from dragoman.autopilot.profiler import Profiler
-
-__all__ = ["Chosen", "Machine", "Profile", "Profiler", "choose", "this_machine"]

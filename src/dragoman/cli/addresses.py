@@ -95,8 +95,8 @@ class Staged:
 def _local(address: str) -> Path:
     """Where the copy of an address is kept: always at the same place, so that it need not travel twice."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman" / "addresses"
-    place, _, name = address.rstrip("/").rpartition("/")
-    return root / hashlib.sha256(f"{place}/{name}".encode()).hexdigest()[:32] / name
+    whole = address.rstrip("/")
+    return root / hashlib.sha256(whole.encode()).hexdigest()[:32] / whole.rpartition("/")[2]
 
 
 def _state(directory: Path) -> FileStates:

@@ -157,8 +157,8 @@ def corpus(
         counted_by = f"the vocabulary of {tokenizer}" if tokenizer else learnt
         profile = profiler.profile(report.found["duplicate"])
         told = [describe_columns(source, *languages) for source in sources]
-        columns = [each for each in dict.fromkeys(told) if each is not None]
-        print_report(report, profile, _explanations(max_length, max_ratio), counted_by, columns)
+        read_columns = [each for each in dict.fromkeys(told) if each is not None]
+        print_report(report, profile, _explanations(max_length, max_ratio), counted_by, read_columns)
     if unread:
         raise typer.Exit(1)
 

@@ -126,6 +126,7 @@ def options(
 
 def main() -> None:
     """Run the command. Exit status: 0 done, 1 not done, 2 a mistake that the message explains, 130 Ctrl-C."""
+    _open_closed_streams()
     _wait_without_spinning()
     _leave_in_order()
     if isinstance(sys.stdout, TextIOWrapper):  # names of files that are no text are printed as they are
@@ -134,7 +135,10 @@ def main() -> None:
         if system.WINDOWS and isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8")  # else an arrow or a Czech word would be an error
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # what cannot be printed is told, not lost when Python ends
     except UserError as error:
         _fail(error)
     except ModuleNotFoundError as error:
@@ -149,12 +153,34 @@ def main() -> None:
             raise
         _fail(_OUT_OF_MEMORY)
     except BrokenPipeError:  # the reader of our output has gone, as in  dragoman translate … | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_what_cannot_be_printed()
         sys.exit(1)
     except OSError as error:  # of the system: a file that may not be read, a disk that is full
+        _drop_what_cannot_be_printed()
         _fail(_OUT_OF_MEMORY if is_out_of_memory(error) else _describe(error))
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _drop_what_cannot_be_printed() -> None:
+    """Python would try it again when it ends, and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_closed_streams() -> None:
+    """A stream that the caller has closed (`<&-`) is opened: its number would be that of the next file, and a
+    library that prints would write into it. Nothing is read from it, and to print to it is an error."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)  # the lowest number is taken
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def _wait_without_spinning() -> None:

@@ -50,6 +50,9 @@ def serve(
     probe_compat: Annotated[
         bool, typer.Option("--probe-compat", help="Answer Weblate's trial request (en to de) with any pair.")
     ] = False,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="Serve runs trained on dialogues as chats, not as translators.")
+    ] = False,
     zero_shot: ZeroShot = False,
     checkpoint: Checkpoint = "best",
     device: Device = "auto",
@@ -92,6 +95,10 @@ def serve(
 
     learns_at = None if adapt_at is None else parse_time(adapt_at)
     others = {run: found for run in runs if (found := run_without_translation(run)) is not None}
+    if chat:
+        from dragoman.runs.directory import Run
+
+        others |= {run: Run.open(run) for run in runs if run not in others}
     translating = [run for run in runs if run not in others]
     given = {"--pivot": pivot, "--memory": memory, "--corrections": corrections}
     for option, value in {**given, "--adapt-at": adapt_at, "--glossaries": glossaries}.items():

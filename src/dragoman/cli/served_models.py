@@ -1,4 +1,4 @@
-"""Runs that do not translate, for `dragoman serve`."""
+"""Runs that do not translate, and runs trained on dialogues, for `dragoman serve`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from dragoman.decode.search.job import Cancelled
     from dragoman.decode.translator.generate import Generator, Prompt
     from dragoman.decode.translator.hypothesis import Hypothesis
+    from dragoman.decode.translator.translator import Translator
     from dragoman.probe.embed import Embedder
     from dragoman.probe.fill import Filler
     from dragoman.runs.directory import Run
-    from dragoman.serve.models import Ability, Continuation, Model, PieceScore, Question, Write
+    from dragoman.serve.models import Ability, Continuation, Model, Question, Write
     from dragoman.text.tokenizer import Tokenizer
 
 _PARTS = {"pair": (2, 2), "similarity": (2, 2), "span": (2, 2), "choice": (3, None), "tag": (1, None)}
@@ -48,9 +49,7 @@ def open_model(run: "Run", checkpoint: str, device: str) -> "Model":
     def embedder(pool: str) -> "Embedder":
         return Embedder(opened.network, opened.tokenizer, pool=pool, causal=causal)
 
-    does: list[Ability] = [opened.ability]
-    if not opened.network.abilities.counts:
-        does.append("embed")
+    embeds = opened.embeds and not opened.network.abilities.counts
 
     def answers(texts: Sequence[str], how: "Question", cancelled: "Sequence[Cancelled]") -> list[Any]:
         from dragoman.serve.models import Embed
@@ -61,7 +60,7 @@ def open_model(run: "Run", checkpoint: str, device: str) -> "Model":
 
     return Model(
         name=run.directory.resolve().name,
-        does=tuple(does),
+        does=(*opened.does, "embed") if embeds else opened.does,
         answers=answers,
         count=lambda text: len(opened.tokenizer.encode(text)),
         objective=config.objective.name,
@@ -72,7 +71,8 @@ def open_model(run: "Run", checkpoint: str, device: str) -> "Model":
 
 
 class _Opened(Protocol):
-    ability: "Ability"
+    does: "tuple[Ability, ...]"
+    embeds: bool
     network: Any
     tokenizer: "Tokenizer"
 
@@ -86,13 +86,16 @@ def _opened(run: "Run", checkpoint: str, device: str) -> _Opened:
         return _Predicts(open_predictor(run, checkpoint, device))
     if run.config.purpose == "generate":
         return _Writes(run.generator(checkpoint, device))
+    if run.config.purpose == "translate":
+        return _Replies(run.translator(checkpoint, device), run.config.data.train[0].turns)
     from dragoman.probe.fill import Filler
 
     return _Fills(Filler(run, checkpoint, device))
 
 
 class _Predicts:
-    ability: "Ability" = "predict"
+    does: "tuple[Ability, ...]" = ("predict",)
+    embeds = True
 
     def __init__(self, predictor: "Predictor") -> None:
         self.predictor = predictor
@@ -110,7 +113,8 @@ class _Predicts:
 
 
 class _Fills:
-    ability: "Ability" = "fill"
+    does: "tuple[Ability, ...]" = ("fill",)
+    embeds = True
 
     def __init__(self, filler: "Filler") -> None:
         self.filler = filler
@@ -130,7 +134,8 @@ class _Fills:
 
 
 class _Writes:
-    ability: "Ability" = "generate"
+    does: "tuple[Ability, ...]" = ("generate", "chat")
+    embeds = True
 
     def __init__(self, generator: "Generator") -> None:
         self.generator = generator
@@ -173,34 +178,71 @@ class _Writes:
         return self._continuation(prompt, replace(found, text=ear.heard), how)
 
     def _continuation(self, prompt: "Prompt", found: "Hypothesis", how: "Write") -> "Continuation":
-        from dragoman.serve.models import Continuation
-
-        whole = without_prompt(found.text, prompt.text)
-        text = whole[: stop_in(whole, how.stop)]
-        cut = len(text) < len(whole)
-        answer = Continuation(
-            text=text,
-            finish_reason="length" if found.finish_reason == "length" and not cut else "stop",
-            log_prob=None if cut else found.log_prob,
-            tokens=len(self.tokenizer.encode(text)),
-        )
-        if how.shown is None:
-            return answer
-        begin = len(found.text) - len(whole)
-        return answer.with_pieces(self._pieces(prompt, found, how, begin, begin + len(text)))
-
-    def _pieces(
-        self, prompt: "Prompt", found: "Hypothesis", how: "Write", begin: int, end: int
-    ) -> "list[PieceScore]":
-        from dragoman.probe.continuation import scored_pieces
-        from dragoman.serve.models import PieceScore
-
         source = self.generator.source_of(prompt, how.max_tokens)
-        told = scored_pieces(self.generator.translator, source, found, begin, end, how.shown or 0)
-        return [
+        begin = len(found.text) - len(without_prompt(found.text, prompt.text))
+        return _answer(self.generator.translator, source, found, begin, how)
+
+
+class _Replies:
+    """A translator from the turns of a dialogue to the reply."""
+
+    does: "tuple[Ability, ...]" = ("chat",)
+    embeds = False
+
+    def __init__(self, translator: "Translator", turns: int) -> None:
+        self.translator, self.turns = translator, turns
+        self.network, self.tokenizer = translator.model, translator.tgt_tokenizer
+
+    def answers(self, texts: Sequence[str], how: Any, cancelled: "Sequence[Cancelled]") -> list[Any]:
+        from dragoman.data.formats.dialogue import context
+        from dragoman.decode.search.config import SampleSearch
+
+        sources = [context([line for line in text.split("\n") if line], self.turns) for text in texts]
+        search = self.translator.search.converted(
+            SampleSearch,
+            n_best=how.count,
+            temperature=how.temperature,
+            top_p=how.top_p,
+            seed=how.seed,
+            max_length=min(how.max_tokens, self.translator.search.max_length or how.max_tokens),
+        )
+        rows = self.translator.hypotheses(sources, search=search, cancelled=cancelled)
+        encode = self.translator.src_tokenizer.encode
+        found = [
+            [_answer(self.translator, encode(source), one, 0, how) for one in row]
+            for source, row in zip(sources, rows, strict=True)
+        ]
+        if how.hear is not None:
+            how.hear(found[0][0].text)  # in one part
+        return found
+
+
+def _answer(
+    translator: "Translator", source: Sequence[int], found: "Hypothesis", begin: int, how: "Write"
+) -> "Continuation":
+    """The text from `begin` on, up to the first stop string, with its pieces if they are asked for."""
+    from dragoman.serve.models import Continuation, PieceScore
+
+    whole = found.text[begin:]
+    text = whole[: stop_in(whole, how.stop)]
+    cut = len(text) < len(whole)
+    answer = Continuation(
+        text=text,
+        finish_reason="length" if found.finish_reason == "length" and not cut else "stop",
+        log_prob=None if cut else found.log_prob,
+        tokens=len(translator.tgt_tokenizer.encode(text)),
+    )
+    if how.shown is None:
+        return answer
+    from dragoman.probe.continuation import scored_pieces
+
+    told = scored_pieces(translator, source, found, begin, begin + len(text), how.shown)
+    return answer.with_pieces(
+        [
             PieceScore(text=one.text, log_prob=one.log_prob, best=list(one.best), begin=one.begin)
             for one in told
         ]
+    )
 
 
 def without_prompt(text: str, prompt: str) -> str:

@@ -1,6 +1,7 @@
 """`dragoman verify`: is every byte as it was written?"""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,8 +14,8 @@ def verify(
     path: Annotated[
         Path,
         typer.Argument(
-            help="Run, checkpoint, prepared data, export, Hugging Face directory, tokenizer, or a directory "
-            "of these."
+            help="Run, checkpoint, prepared data, export, Hugging Face directory, package of Argos, "
+            "tokenizer, or a directory of these."
         ),
     ],
     clean: Annotated[
@@ -37,7 +38,7 @@ def verify(
         if clean:
             remove_leftovers(found.leftovers)
         else:
-            typer.echo(f"they harm nothing; remove them with  dragoman verify {path} --clean")
+            typer.echo(f"they harm nothing; remove them with  dragoman verify {quote(str(path))} --clean")
     faults = sum(len(report.faults) for report in reports)
     if faults:
         typer.echo(f"{faults} fault{'s' * (faults != 1)}")

@@ -17,7 +17,7 @@ from dragoman.text.context import ContextConfig
 FORMATS = (
     *("auto", "plain", "tsv", "csv", "jsonl", "parquet"),
     *("tmx", "xliff", "po", "mo", "zip", "text"),
-    *("conll", "squad", "lines", "dialogue"),
+    *("conll", "squad", "lines", "dialogue", "subtitles"),
 )
 
 SUSPECTS = (

@@ -10,6 +10,8 @@ They cut sentences themselves, search with their own settings, and write `_` as 
 
 import json
 import zipfile
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from dragoman.checkpoint.model import LoadedModel
@@ -21,6 +23,7 @@ from dragoman.text.tokenizer_file import BOS_ID, PAD_ID
 
 SUFFIX = ".argosmodel"
 _VERSIONS = {"package_version": "1.0", "argos_version": "1.9"}
+_PARTS = ("metadata.json", "sentencepiece.model", "model/model.bin")
 _WHEN = (1980, 1, 1, 0, 0, 0)
 """Timestamp of every file in the archive, so that equal models give equal bytes."""
 
@@ -61,3 +64,18 @@ def export_argos(
                 entry = zipfile.ZipInfo(f"{name}/model/{file.name}", _WHEN)
                 archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
     return out
+
+
+def package_problems(path: Path) -> Iterator[str]:
+    """What is wrong with a package: a part whose checksum is another, or that is not there."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names, damaged = archive.namelist(), archive.testzip()
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
+        yield f"not a zip archive that can be read ({error})"
+        return
+    if damaged is not None:
+        yield f"{damaged}: damaged, its checksum is another"
+    for part in _PARTS:
+        if not any(name.endswith(f"/{part}") for name in names):
+            yield f"{part} is missing"

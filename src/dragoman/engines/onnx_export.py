@@ -91,7 +91,10 @@ def _graphs(
 ) -> tuple[dict[str, OnnxGraph], dict[str, int]]:
     """Both graphs by name, and the sizes of the cache."""
     if getattr(config, "copy", False):
-        raise UserError("model.copy: the ONNX graphs cannot copy from the source; use the run itself")
+        raise UserError(
+            "model.copy: the ONNX graphs cannot copy from the source; use the run itself, or train one with "
+            "model.copy=false"
+        )
     if isinstance(config, TransformerConfig):
         from dragoman.engines import onnx_transformer as transformer
 

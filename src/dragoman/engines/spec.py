@@ -47,7 +47,10 @@ def refuse_unsupported(kind: str, config: object) -> TransformerConfig:
     if not config.residual:
         raise UserError("model.residual: CTranslate2 has a connection around every sublayer")
     if config.copy:
-        raise UserError("model.copy: CTranslate2 cannot copy from the source; use the run itself")
+        raise UserError(
+            "model.copy: CTranslate2 cannot copy from the source; use the run itself, or train one with "
+            "model.copy=false"
+        )
     _, head_dim, value_dim = config.heads
     if head_dim != value_dim:
         raise UserError(

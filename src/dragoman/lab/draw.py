@@ -1,6 +1,7 @@
 """Figures of numbers: lines over a scale, bars, matrices with their values. All without pyplot."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from dragoman.lab.experiment import Pictures
 
 _MOST_TICKS = 10
+_MOST_WRAPPED, _WRAPPED = 4, 16
+"""Up to so many long names of bars stand in several lines of so many letters; more of them are turned."""
 _MOST_CELLS = 400
 """A matrix with more of them shows colours alone."""
 
@@ -84,8 +87,10 @@ def bars(numbers: Numbers, y: str, *, level: float | None = None) -> "Pictures":
             axes.bar(places, heights, thick * 0.92, color=colour, label=label)
             axes.errorbar(places, heights, spread, fmt="none", ecolor="0.2", elinewidth=1.0, capsize=2.0)
         crowded = sum(map(len, columns)) > 60
-        where = "right" if crowded else "center"
-        axes.set_xticks(range(len(columns)), columns, rotation=45 if crowded else 0, ha=where)
+        turned = crowded and len(columns) > _MOST_WRAPPED
+        names = [fill(name, _WRAPPED) for name in columns] if crowded and not turned else columns
+        where = "right" if turned else "center"
+        axes.set_xticks(range(len(columns)), names, rotation=45 if turned else 0, ha=where)
         axes.axhline(0, color="0.2", linewidth=0.8)
         if level is not None:
             axes.axhline(level, color="0.5", linewidth=0.8, linestyle=":")

@@ -16,7 +16,9 @@ grows as a power of b (ByteNet, Kalchbrenner et al. 2016).
 In training the gradient of the encoder is divided by the number of attentions; that of the source embedding
 inside the values is not (section 3.4). Weights are initialised as in section 3.5, except token embeddings,
 whose standard deviation is 1/√D as in every model here, not 0.1. The sums d, z + e and h + c are not scaled,
-as in the paper. Not implemented: weight normalisation, and widths that change from layer to layer.
+as in the paper. With `weight_norm` the length of each row of weights is learnt apart from its direction, in
+all layers but the embeddings and the parts of the attention score (section 3.5). Not implemented: widths that
+change from layer to layer.
 
 The convolution (section 3.2), for whole sequences and step by step:
 
@@ -33,7 +35,7 @@ The convolution is one matrix product over gathered inputs, so one position and 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, cast
 
@@ -46,11 +48,12 @@ from dragoman.errors import UserError
 from dragoman.models.abilities import Abilities
 from dragoman.models.base import EncoderDecoder, Memory, Vocab, join
 from dragoman.nn.dropout import dropout
-from dragoman.nn.linear import TokenEmbedding, normal_linear
+from dragoman.nn.linear import Linear, TokenEmbedding, normal_linear
 from dragoman.nn.mask import lengths
 from dragoman.nn.positions import LearnedPositions
 from dragoman.nn.scores import PreparedMemory, ScoredAttention, check_score, make_score
 from dragoman.nn.state import InputWindow, rows_of
+from dragoman.nn.weight_norm import normed_linear
 from dragoman.shapes import Bool, Float, Int, Tensor
 
 HALVE_VARIANCE = math.sqrt(0.5)  # of a sum of two terms (Gehring et al. 2017, section 3.4)
@@ -74,6 +77,7 @@ class ConvS2SConfig:
     scale_embeddings: bool = False
     tie_embeddings: bool = True  # one matrix for projection, target and, with a joint vocabulary, source
     output_bias: bool = True
+    weight_norm: bool = False  # of the convolutions and the linear layers around them
     copy: bool = False  # pieces of the source can be copied (`nn/copying.py`)
 
     def __post_init__(self) -> None:
@@ -101,6 +105,11 @@ class ConvS2SConfig:
     def abilities(self) -> Abilities:
         return Abilities(copies=self.copy, max_length=self.max_positions)
 
+    @property
+    def linear(self) -> Callable[..., Linear]:
+        """What makes the linear layers."""
+        return normed_linear if self.weight_norm else normal_linear
+
     def dilations(self, num_layers: int) -> list[int]:
         """The dilation of each layer."""
         return [self.dilation_base ** (layer % self.dilation_cycle) for layer in range(num_layers)]
@@ -115,14 +124,20 @@ class ConvolutionBlock(nn.Module):
     """Gated convolution of `kernel_width` inputs in a residual connection."""
 
     def __init__(
-        self, dim: int, kernel_width: int, dilation: int = 1, causal: bool = False, dropout: float = 0.0
+        self,
+        dim: int,
+        kernel_width: int,
+        dilation: int = 1,
+        causal: bool = False,
+        dropout: float = 0.0,
+        linear: Callable[..., Linear] = normal_linear,
     ) -> None:
         super().__init__()
         self.dim, self.kernel_width, self.dilation = dim, kernel_width, dilation
         self.reach = (kernel_width - 1) * dilation  # from the first input to the last
         self.left = self.reach if causal else self.reach // 2
         self.dropout = dropout
-        self.gates = normal_linear(kernel_width * dim, 2 * dim, gain=4 * (1 - dropout))
+        self.gates = linear(kernel_width * dim, 2 * dim, gain=4 * (1 - dropout))
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """All positions. The caller sets padding to zero."""
@@ -155,13 +170,15 @@ class ConvEncoder(nn.Module):
         self.embedding = embedding
         self.positions = LearnedPositions(config.max_positions, config.model_dim)
         width = config.conv_dim or config.model_dim
-        self.into = normal_linear(config.model_dim, width, gain=1 - config.dropout)
+        self.into = config.linear(config.model_dim, width, gain=1 - config.dropout)
         layers = nn.ModuleList(
-            ConvolutionBlock(width, config.kernel_width, dilation, dropout=config.dropout)
+            ConvolutionBlock(
+                width, config.kernel_width, dilation, dropout=config.dropout, linear=config.linear
+            )
             for dilation in config.dilations(config.num_layers)
         )
         self.layers = cast(Sequence[ConvolutionBlock], layers)
-        self.out = normal_linear(width, config.model_dim)
+        self.out = config.linear(width, config.model_dim)
         self.dropout = config.dropout
 
     def forward(self, src_ids: Int[Tensor, "B S"], src_mask: Bool[Tensor, "B S"]) -> Memory:
@@ -182,13 +199,13 @@ class ConvDecoderLayer(nn.Module):
         dim, width = config.model_dim, config.conv_dim or config.model_dim
         kernel_width = config.decoder_kernel_width or config.kernel_width
         self.convolution = ConvolutionBlock(
-            width, kernel_width, dilation, causal=True, dropout=config.dropout
+            width, kernel_width, dilation, True, config.dropout, config.linear
         )
-        self.query = normal_linear(width, dim)
+        self.query = config.linear(width, dim)
         self.attention = ScoredAttention(
             make_score(config.attention, dim, memory_dim, config.attention_dim or dim, config.max_positions)
         )
-        self.context = nn.Identity() if memory_dim == width else normal_linear(memory_dim, width)
+        self.context = nn.Identity() if memory_dim == width else config.linear(memory_dim, width)
 
     def forward(
         self, x: Float[Tensor, "B T C"], embedded: Float[Tensor, "B T D"], memory: PreparedMemory
@@ -220,13 +237,13 @@ class ConvDecoder(nn.Module):
         self.embedding = embedding
         self.positions = LearnedPositions(config.max_positions, config.model_dim)
         width = config.conv_dim or config.model_dim
-        self.into = normal_linear(config.model_dim, width, gain=1 - config.dropout)
+        self.into = config.linear(config.model_dim, width, gain=1 - config.dropout)
         layers = nn.ModuleList(
             ConvDecoderLayer(config, dilation, memory_dim)
             for dilation in config.dilations(config.num_decoder_layers or config.num_layers)
         )
         self.layers = cast(Sequence[ConvDecoderLayer], layers)
-        self.out = normal_linear(width, config.model_dim)
+        self.out = config.linear(width, config.model_dim)
         self.dropout = config.dropout
 
     def forward(self, tgt_in: Int[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:

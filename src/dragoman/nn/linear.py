@@ -47,6 +47,9 @@ def _state(weight: Tensor) -> tuple[int, int | None]:
 class Linear(Multiplies, nn.Linear):
     """`nn.Linear`, computed by the fastest kernel that can."""
 
+    takes_pairs = True
+    """Whether its matrix can be replaced by one with a low-rank pair (`nn/lora.py`)."""
+
     def forward(self, input: Float[Tensor, "*B D"]) -> Float[Tensor, "*B F"]:
         return linear(input, self.weight, self.bias, self)
 

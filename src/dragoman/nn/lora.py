@@ -46,7 +46,8 @@ class LoraLinear(Linear):
 
 def add_pairs(model: nn.Module, rank: int, alpha: float, targets: Sequence[str]) -> None:
     """Add pairs to all linear layers of these names."""
-    linears = {name: module for name, module in model.named_modules() if isinstance(module, Linear)}
+    modules = model.named_modules()
+    linears = {name: each for name, each in modules if isinstance(each, Linear) and each.takes_pairs}
     known = dict.fromkeys(name.rpartition(".")[2] for name in linears)
     for target in targets:
         if target not in known:

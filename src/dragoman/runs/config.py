@@ -9,6 +9,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from dragoman.config import check_not_negative, dump_yaml, from_dict, to_dict
@@ -255,16 +256,17 @@ def refusal_of_other_config(run: "Run", found: Sequence[tuple[str, object, objec
     everything chosen from them differs too."""
     files = _files(run.config.data.train)
     where = f"{run.directory} is a run on {files}"
+    resume = f"dragoman resume {quote(str(run.directory))}"
     advice = "use another directory with  --out runs/NAME"
     if any(field.startswith("data.") for field, _, _ in found):
-        return UserError(f"{where}; {advice}, or continue it with  dragoman resume {run.directory}")
+        return UserError(f"{where}; {advice}, or continue it with  {resume}")
     told = ", ".join(
         f"{field} is {_short(old)} there and {_short(new)} here" for field, old, new in found[:_MOST_NAMED]
     )
     more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
     return UserError(
         f"{where} with another configuration ({told}{more}); {advice}, or change it with  "
-        f"dragoman resume {run.directory} field=value"
+        f"{resume} field=value"
     )
 
 

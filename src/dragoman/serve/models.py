@@ -20,7 +20,7 @@ from dragoman.serve.limits import Limits
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusal import Refusal
 
-Ability = Literal["predict", "generate", "fill", "embed"]
+Ability = Literal["predict", "generate", "chat", "fill", "embed"]
 PARTS = "\0"
 """Separator between the parts of a text."""
 

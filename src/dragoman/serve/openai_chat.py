@@ -1,4 +1,5 @@
-"""OpenAI's `/v1/chat/completions` for language models: a message is a line, and so is the answer."""
+"""OpenAI's `/v1/chat/completions`, for language models and runs trained on dialogues: a message is a line,
+and so is the answer."""
 
 import secrets
 import time
@@ -85,7 +86,7 @@ def router_of(models: Models) -> APIRouter:
             shown=asked.shown,
         )
         prompt = asked.prompt
-        model, how = writing(models, asked.model, [prompt], how, how.count)
+        model, how = writing(models, asked.model, [prompt], how, how.count, "chat")
         head = {
             "id": f"chatcmpl-{secrets.token_hex(12)}",
             "created": int(time.time()),

@@ -197,10 +197,15 @@ def drawn_seed() -> int:
 
 
 def writing(
-    models: Models, name: str | None, prompts: Sequence[str], how: Write, count: int
+    models: Models,
+    name: str | None,
+    prompts: Sequence[str],
+    how: Write,
+    count: int,
+    ability: Ability = "generate",
 ) -> tuple[Model, Write]:
     """The model to use. Raises an error if the request exceeds the limits."""
-    model, limits = models.find("generate", name), models.limits
+    model, limits = models.find(ability, name), models.limits
     models.check(prompts)
     if count > limits.alternatives:
         raise Refusal(400, f"continuations of a prompt: at most {limits.alternatives}, found {count}")

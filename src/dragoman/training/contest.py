@@ -11,6 +11,7 @@ after each contender, so a contest that was killed goes on where it stopped.
 
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 from dragoman import checkpoint
 from dragoman.autopilot.contenders import rungs
@@ -79,7 +80,7 @@ class Running:
             run = Run.open(self.directory / name)
             result = self._train(run, here.seconds)
             if isinstance(result, Outcome):
-                self.display.line(f"continue the contest with:  dragoman resume {self.out}")
+                self.display.line(f"continue the contest with:  dragoman resume {quote(str(self.out))}")
                 return run
             here = replace(here, results=(*here.results, result))
             self._keep(rounds=(*self.contest.rounds[:number], here))

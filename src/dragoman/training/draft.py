@@ -11,9 +11,12 @@ from typing import Any
 
 import yaml
 
-from dragoman.autopilot import Chosen, Profile, Profiler, choose, this_machine
 from dragoman.autopilot.choice import positive, said
+from dragoman.autopilot.choose import Chosen, choose
 from dragoman.autopilot.contenders import Contender, contenders
+from dragoman.autopilot.machine import this_machine
+from dragoman.autopilot.profile import Profile
+from dragoman.autopilot.profiler import Profiler
 from dragoman.config import apply_overrides, from_dict, load_yaml, to_dict
 from dragoman.data.config import DataConfig, SourceConfig
 from dragoman.data.corpus import scanned_once

@@ -105,7 +105,7 @@ def _hash(tensors: Mapping[str, Tensor]) -> str:
     found = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         found.update(name.encode())
-        found.update(tensor.contiguous().view(torch.uint8).numpy())
+        found.update(tensor.reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
     return found.hexdigest()
 
 

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoman.autopilot import Chosen
 from dragoman.autopilot.choice import round_down
+from dragoman.autopilot.choose import Chosen
 from dragoman.autopilot.contenders import Contender
 from dragoman.autopilot.profile import SampledPair
 from dragoman.data.corpus import prepare

@@ -4,6 +4,7 @@
     prepared data        the hash of every block
     export, published    every file against its manifest, where there is one
     tokenizer            its own hash
+    package of Argos     the checksums of its zip archive, and that all parts are there
     directory of these   each of them; the cache of prepared data is one
 
 Nothing is changed. Leftovers of processes that died are listed apart: they harm nothing.
@@ -16,16 +17,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 
 from dragoman.errors import UserError
 from dragoman.files import remove_unfinished
 from dragoman.unfinished import hidden_part, is_locked
 
 RUN, CHECKPOINT, STORE = "run", "checkpoint", "prepared data"
-EXPORT, PUBLISHED, TOKENIZER, COLLECTION = (
+EXPORT, PUBLISHED, TOKENIZER, PACKAGE, COLLECTION = (
     "CTranslate2 export",
     "Hugging Face directory",
     "tokenizer",
+    "package of Argos",
     "directory",
 )
 
@@ -78,7 +81,7 @@ def verify_path(path: Path) -> VerifyReport:
     if not path.exists():
         raise UserError(f"{path}: there is no such file or directory")
     if not path.is_dir():
-        return _verify_tokenizer(path)
+        return _verify_package(path) if path.suffix == ".argosmodel" else _verify_tokenizer(path)
     kind = kind_of(path)
     if kind is None:
         raise UserError(
@@ -165,7 +168,7 @@ def _verify_export(path: Path) -> VerifyReport:
 
     report = VerifyReport(path, EXPORT)
     report.count(path.iterdir())
-    cure = f"remove it and export again:  dragoman export RUN --out {path}"
+    cure = f"remove it and export again:  dragoman export RUN --out {quote(str(path))}"
     report.faults = [Fault(problem, cure) for problem in verify_export(path)]
     return report
 
@@ -201,6 +204,19 @@ def _verify_tokenizer(path: Path) -> VerifyReport:
     else:
         report.about = f"{found.size:,} pieces"
         report.count([path])
+    return report
+
+
+def _verify_package(path: Path) -> VerifyReport:
+    from dragoman.engines.argos import package_problems
+
+    report = VerifyReport(path, PACKAGE)
+    if not is_file_or_directory(path):
+        raise UserError(f"{path}: not a file but {_type_of(path)}")
+    report.count([path])
+    problems = [f"{path}: {problem}" for problem in package_problems(path)]
+    cure = f"export it again:  dragoman export RUN --to argos --out {quote(str(path))}"
+    report.faults = [Fault(problem, cure) for problem in problems]
     return report
 
 

@@ -109,9 +109,8 @@ def _verify_best(report: VerifyReport, whole: list[str]) -> None:
     except UserError as error:
         if not any(fault.what == str(error) for fault in report.faults):
             others = f"choose another with --checkpoint {whole[-1]}"
-            report.faults.append(
-                Fault(str(error), f"{others}; {BEST} is written again by  dragoman resume {report.path}")
-            )
+            again = f"dragoman resume {quote(str(report.path))}"
+            report.faults.append(Fault(str(error), f"{others}; {BEST} is written again by  {again}"))
 
 
 def _verify_data(report: VerifyReport, run: Run | None) -> None:
@@ -134,9 +133,9 @@ def _verify_data(report: VerifyReport, run: Run | None) -> None:
 
 def _data_cure(run: Path) -> str:
     return (
-        f"the model can be used;  dragoman resume {run}  takes the data from .prepared beside the run "
-        "if they are whole there; else train the same files into a new directory, which prepares them again, "
-        f"and put its {DATA} in place of {run / DATA}"
+        f"the model can be used;  dragoman resume {quote(str(run))}  takes the data from .prepared beside "
+        "the run if they are whole there; else train the same files into a new directory, which prepares "
+        f"them again, and put its {DATA} in place of {run / DATA}"
     )
 
 

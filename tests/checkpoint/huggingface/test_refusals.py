@@ -81,6 +81,13 @@ def test_a_field_that_is_missing(directory: Path) -> None:
     refused(directory, "the field 'd_model' is missing")
 
 
+def test_a_configuration_may_be_long_and_may_not_have_values_without_end(directory: Path) -> None:
+    change(directory / "config.json", notes="a" * 900_000)
+    assert read_model(directory).model is not None
+    change(directory / "config.json", notes=[0] * 250_000)
+    refused(directory, "more than .* values")
+
+
 def test_weights_that_do_not_belong(directory: Path) -> None:
     path = directory / "model.safetensors"
     tensors = load_file(path)

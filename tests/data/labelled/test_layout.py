@@ -70,6 +70,16 @@ def test_the_first_piece_of_a_word_bears_its_label(tokenizer: Tokenizer) -> None
     assert batch.ids.flatten()[batch.asked].tolist() == [tokenizer.encode(word)[0] for word in words]
 
 
+def test_a_word_that_is_longer_than_a_sequence_is_cut_and_keeps_its_label(tokenizer: Tokenizer) -> None:
+    task = TaskConfig("tag", labels=("O", "B-x"), max_length=10)
+    long = "日本" * 9
+    assert len(tokenizer.encode(long)) > 8
+    items = one(task, tokenizer, "the", long, "mat", target=("O", "B-x", "O"))
+    assert [item.words for item in items] == [(0,), (1,), (2,)]
+    assert items[1].rows[0].ids.tolist() == [1, *tokenizer.encode(long)[:8], 2]
+    assert items[1].target.tolist() == [1] and items[1].places.tolist() == [1]
+
+
 @pytest.mark.parametrize("kind", ["bpe", "char", "byte", "word"])
 @pytest.mark.parametrize("text", [*TEXTS, "  two\u2003spaces\n and 🙂 more ", "cafe\u0301 x"])
 def test_pieces_stand_where_their_spelling_says(kind, text: str) -> None:

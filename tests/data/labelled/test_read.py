@@ -16,6 +16,7 @@ SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\
 MRPC = '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tHe said "no\tShe said\n'
 COLA = "gj04\t1\t\tThe sailors rode.\ncj99\t0\t*\tAs you eat.\n"
 COLA_FIELDS = {"text": 4, "label": 2}
+NOTED = "premise\tnote3\tchoice1\tchoice2\tchoice\tlabel\na\tx\tb\tc\ty\t1\n"
 CHOICE = '{"prompt": "a", "endings": ["b", "c"], "label": "B"}\n'
 CONLL = "-DOCSTART- -X- O\n\nJim NNP B-PER\nsleeps VBZ O\n\n \nIn IN O\n"
 
@@ -46,6 +47,7 @@ def read(path: Path, name: str, content: str, kind: Any, labelled: bool = True, 
         ("ner.conll", CONLL, "tag", {"label": 2}, [(("Jim", "sleeps"), ("NNP", "VBZ")), (("In",), ("IN",))]),
         ("t.jsonl", '{"words": ["a", "b"], "tags": ["O", "O"]}\n', "tag", {}, [(("a", "b"), ("O", "O"))]),
         ("c.tsv", "premise\tchoice1\tchoice2\tlabel\na\tb\tc\t1\n", "choice", {}, [(("a", "b", "c"), 1)]),
+        ("d.tsv", NOTED, "choice", {}, [(("a", "b", "c"), 1)]),
         ("c.jsonl", CHOICE, "choice", {}, [(("a", "b", "c"), 1)]),
         (
             "q.jsonl",

@@ -178,8 +178,18 @@ def test_columns_of_one_name(tmp_path: Path) -> None:
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = pa.Table.from_arrays([pa.array([1.0, 2.0])] * 2, names=["x", "x"])
     parquet.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(UserError, match=r"a\.parquet: 2 columns are called 'x'; give them different names"):
-        read_series(str(tmp_path / "a.parquet"), ())
+    (tmp_path / "a.csv").write_text("x,x\n1,2\n3,4\n", "utf-8")
+    for name in ("a.parquet", "a.csv"):
+        with pytest.raises(UserError, match=rf"{name}: 2 columns are called 'x'; give them different names"):
+            read_series(str(tmp_path / name), ())
+
+
+def test_a_column_of_nothing_but_gaps(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([[1.0, np.nan], [2.0, np.nan]]))
+    (tmp_path / "a.csv").write_text("x,2\n1,\n2,nan\n", "utf-8")
+    for name in ("a.npy", "a.csv"):
+        with pytest.raises(UserError, match=rf"{name}: column '2' has no number; name the others in"):
+            read_series(str(tmp_path / name), ())
 
 
 def test_a_picture_that_is_no_file(tmp_path: Path) -> None:

@@ -32,7 +32,10 @@ def family_of(kind: str, config: Any) -> Family:
         elsewhere = "; --to onnx takes it" if kind == "rnn" else ""
         raise UserError(f"model.kind: transformers has no model like {kind}, only like {known}{elsewhere}")
     if config.copy:
-        raise UserError("model.copy: transformers has no encoder-decoder that copies from its source")
+        raise UserError(
+            "model.copy: transformers has no encoder-decoder that copies from its source; use the run "
+            "itself, or train one with model.copy=false"
+        )
     if config.positions not in _BY_POSITIONS:
         raise UserError(
             f"model.positions: transformers has no such encoder-decoder with {config.positions} positions; "

@@ -6,7 +6,20 @@ from itertools import permutations
 from pathlib import PurePath
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats import csv, dialogue, gettext, jsonl, moses, parquet, plain, text, tmx, tsv, xliff
+from dragoman.data.formats import (
+    csv,
+    dialogue,
+    gettext,
+    jsonl,
+    moses,
+    parquet,
+    plain,
+    subtitles,
+    text,
+    tmx,
+    tsv,
+    xliff,
+)
 from dragoman.data.formats.detect import (
     detect_format,
     group_files,
@@ -45,10 +58,9 @@ def sources_by_direction(files: Sequence[str]) -> list[SourceConfig]:
             raise UserError(
                 f"{next(iter(own.values()))}: there is no {PurePath(stem).name} in another language"
             )
-        found += [
-            SourceConfig((own[src], own[tgt]), format="plain", src_lang=src, tgt_lang=tgt)
-            for src, tgt in permutations(own, 2)
-        ]
+        for src, tgt in permutations(own, 2):
+            sides = own[src], own[tgt]
+            found.append(SourceConfig(sides, detect_format(sides), src_lang=src, tgt_lang=tgt))
     return found
 
 
@@ -106,10 +118,10 @@ def read_pairs(
     """Stream the pairs of one corpus. An error ends the stream, so that the sides never become misaligned.
     Rows of a table with too many or too few cells are skipped if the caller collects them in a list."""
     format = detect_format(source.files) if source.format == "auto" else source.format
-    if format == "plain":
+    if format in ("plain", "subtitles"):
         if len(source.files) != 2:
-            raise UserError(f"{source.files[0]}: plain text needs two files, source and target")
-        return plain.read(*source.files)
+            raise UserError(f"{source.files[0]}: {format} text needs two files, source and target")
+        return (plain if format == "plain" else subtitles).read(*source.files)
     if len(source.files) != 1:
         raise UserError(f"{', '.join(source.files)}: a corpus in the format {format} is one file")
     if skipped is not None and format in ("csv", "tsv"):

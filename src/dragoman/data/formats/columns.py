@@ -27,10 +27,12 @@ _ROWS_FOR_A_CHOICE = 20
 """The same for one with few values, such as names of authors."""
 _SHARE_OF_A_CHOICE = 0.1
 _OR_NUMBERS = ("id", "no")
-Rows = Sequence[Sequence[str]]
+CellRows = Sequence[Sequence[str]]
 
 
-def find_sides(names: Sequence[str], src_lang: str, tgt_lang: str, rows: Rows = ()) -> tuple[int, int] | None:
+def find_sides(
+    names: Sequence[str], src_lang: str, tgt_lang: str, rows: CellRows = ()
+) -> tuple[int, int] | None:
     """The positions of the two sides among `names`, or None where the names do not tell.
 
     Looked for in turn: the languages of the run, names such as src/tgt and source/target, and last the first
@@ -52,7 +54,7 @@ def find_sides(names: Sequence[str], src_lang: str, tgt_lang: str, rows: Rows = 
     return (first_two[0], first_two[1]) if len(first_two) == 2 else None
 
 
-def language_columns(names: Sequence[str], rows: Rows = ()) -> dict[int, str]:
+def language_columns(names: Sequence[str], rows: CellRows = ()) -> dict[int, str]:
     """The columns that are named after languages, with their codes; none where this is not a header.
 
     `id` is Indonesian and `no` Norwegian in a row of languages, but the number of a row beside other fields,
@@ -70,7 +72,7 @@ def language_columns(names: Sequence[str], rows: Rows = ()) -> dict[int, str]:
     return codes if len(set(codes.values())) == len(codes) >= 2 else {}
 
 
-def is_header(names: Sequence[str], rows: Rows) -> bool:
+def is_header(names: Sequence[str], rows: CellRows) -> bool:
     """Whether a first row that does not tell the two sides is a header all the same: three or more usual
     names of columns, or a name above numbers and dates."""
     names = [_bare(name) for name in names]
@@ -79,11 +81,11 @@ def is_header(names: Sequence[str], rows: Rows) -> bool:
     if len(names) > 2 and are_all_known(names):
         return True
     enough = len(rows) >= (3 if len(names) == 2 else 2)
-    columns = zip(names, _columns(rows, len(names)), strict=True)
-    return enough and any(
-        all(cells) and _is_metadata(cells) and not (name and _METADATA.fullmatch(name))
-        for name, cells in columns
+    columns = list(zip(names, _columns(rows, len(names)), strict=True))
+    numbered = any(
+        all(cells) and _is_numbers(cells) and not _is_numbers([name or "id"]) for name, cells in columns
     )
+    return enough and (numbered or any(is_key(name) and _is_constant(cells) for name, cells in columns))
 
 
 def language_cells(header: Sequence[str]) -> tuple[int, int] | None:
@@ -100,7 +102,7 @@ def language_cells(header: Sequence[str]) -> tuple[int, int] | None:
     return (places[0][0], places[1][0]) if all(len(own) == 1 for own in places) else None
 
 
-def text_columns(rows: Rows, names: Sequence[str] | None = None) -> tuple[int, int] | None:
+def text_columns(rows: CellRows, names: Sequence[str] | None = None) -> tuple[int, int] | None:
     """The two sides of a table whose names do not tell: its first two columns of text, or None if it has not
     two. Columns of nothing but numbers, dates, addresses, identifiers or one and the same value are metadata,
     and so are those with a name such as `id`."""
@@ -120,13 +122,21 @@ def text_columns(rows: Rows, names: Sequence[str] | None = None) -> tuple[int, i
     return (0, 1) if len(columns) == 2 or not texts else None
 
 
-def _columns(rows: Rows, width: int) -> list[tuple[str, ...]]:
+def _columns(rows: CellRows, width: int) -> list[tuple[str, ...]]:
     return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
 def _is_metadata(cells: Sequence[str]) -> bool:
-    constant = len(cells) >= _ROWS_FOR_A_CONSTANT and len(set(cells)) == 1
-    return bool(cells) and (constant or all(_METADATA.fullmatch(cell.strip()) for cell in cells))
+    return bool(cells) and (_is_constant(cells) or _is_numbers(cells))
+
+
+def _is_constant(cells: Sequence[str]) -> bool:
+    return len(cells) >= _ROWS_FOR_A_CONSTANT and len(set(cells)) == 1
+
+
+def _is_numbers(cells: Sequence[str]) -> bool:
+    """Also dates, addresses and hashes."""
+    return all(_METADATA.fullmatch(cell.strip()) for cell in cells)
 
 
 def _is_identifiers(cells: Sequence[str]) -> bool:

@@ -34,10 +34,10 @@ def rows(path: str, delimiter: str | None = None) -> Iterator[TableRow]:
     begin = list(itertools.islice(lines, _LOOKED_AT))
     said = _SAID.fullmatch(begin[0]) if begin else None
     begin = begin[1:] if said else begin
-    delimiter = delimiter or (said[1] if said else _delimiter(begin))
+    chosen = delimiter or (said[1] if said else "") or _delimiter(begin)
     # The csv module is given lines that already end at \n only, so it never looks for other line ends.
     fed = (line + "\n" for line in itertools.chain(begin, lines))
-    found = csv.reader(fed, delimiter=delimiter, strict=True)
+    found = csv.reader(fed, delimiter=chosen, strict=True)
     above = 1 if said is None else 2
     begins = above
     try:

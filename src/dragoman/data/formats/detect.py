@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from dragoman.data.config import SourceConfig
-from dragoman.data.formats import csv, dialogue, gettext, jsonl, moses, parquet, tmx, tsv, xliff
+from dragoman.data.formats import csv, dialogue, gettext, jsonl, moses, parquet, subtitles, tmx, tsv, xliff
 from dragoman.data.formats.language_codes import is_language
 from dragoman.data.formats.lines import open_binary, read_lines
 from dragoman.data.formats.xml import root_name
@@ -45,8 +45,11 @@ _LANGUAGES_OF = {
 
 def detect_format(files: Sequence[str]) -> str:
     """The format of one corpus: by the number of files, then by suffix, then by content."""
+    timed = [file for file in files if _without_gz(file).suffix.lower() in subtitles.SUFFIXES]
+    if (timed and len(timed) != len(files)) or len(timed) == 1:
+        raise UserError(f"{timed[0]}: subtitles are read in pairs, those of the source and of the target")
     if len(files) == 2:
-        return "plain"
+        return "subtitles" if timed else "plain"
     if len(files) != 1:
         raise UserError(
             f"a corpus is one file or two (source and target), found {len(files)}: {', '.join(files)}"
@@ -113,7 +116,8 @@ def group_files(files: Sequence[str], format: str = "auto") -> tuple[SourceConfi
         raise UserError(f"{plain[0]}: the same file is given as source and as target")
     two_by_two = _by_name(plain) or list(zip(plain[::2], plain[1::2], strict=True))
     tables = [SourceConfig((file,)) for file in files if file not in plain]
-    return (*(SourceConfig(two, format="plain") for two in two_by_two), *tables)
+    plain_format = None if format == "auto" else format
+    return (*(SourceConfig(two, format=plain_format or detect_format(two)) for two in two_by_two), *tables)
 
 
 def guess_languages(source: SourceConfig) -> tuple[str, str] | None:
@@ -156,10 +160,17 @@ def is_corpus(path: str) -> bool:
     return language_suffix(path) is not None or _bare(path).suffix.lower() in _SUFFIXES
 
 
-def _bare(path: str) -> PurePath:
-    """The path without `.gz`."""
+def _without_gz(path: str) -> PurePath:
     pure = PurePath(path)
     return pure.with_suffix("") if pure.suffix.lower() == ".gz" else pure
+
+
+def _bare(path: str) -> PurePath:
+    """The path without `.gz`, and without `.srt` after a language: `film.de.srt`."""
+    pure = _without_gz(path)
+    inner = pure.with_suffix("")
+    timed = pure.suffix.lower() in subtitles.SUFFIXES and is_language(inner.suffix.removeprefix("."))
+    return inner if timed else pure
 
 
 def language_suffix(path: str) -> str | None:

@@ -45,8 +45,9 @@ def describe(source: SourceConfig, src_lang: str, tgt_lang: str) -> str:
     path = source.files[0]
     record = _first(path)
     src, tgt = _choose(record, source, src_lang, tgt_lang, path)
+    names = src[-1], tgt[-1]
     nested = record.get(src[0]) if len(src) > 1 else None
-    return f"{src[-1]} → {tgt[-1]} of {', '.join(nested if isinstance(nested, dict) else record)}"
+    return f"{' → '.join(names)} of {', '.join(nested if isinstance(nested, dict) else record)}"
 
 
 def _first(path: str) -> dict[str, Any]:

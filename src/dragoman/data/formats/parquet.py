@@ -173,7 +173,7 @@ def _sample(
 
 
 def refuse_same_names(names: Sequence[str], path: str) -> None:
-    """pyarrow finds no column by a name that two of them have."""
+    """A name that two columns have would lead to one of them, or to none."""
     for name, count in Counter(names).items():
         if count > 1:
             raise UserError(f"{path}: {count} columns are called '{name}'; give them different names")

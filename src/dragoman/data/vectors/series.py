@@ -39,6 +39,15 @@ class Series:
 
 def read_series(path: str, columns: Sequence[str]) -> Series:
     """Read the named columns, or all columns that hold numbers and no times if none is named."""
+    series = _read(path, columns)
+    for place in np.flatnonzero(np.isnan(series.values).all(axis=0)).tolist():
+        raise UserError(
+            f"{path}: column '{series.names[place]}' has no number; name the others in task.series.columns"
+        )
+    return series
+
+
+def _read(path: str, columns: Sequence[str]) -> Series:
     if is_array(path):
         values = _measured(read_array(path, (1, 2)), path)
         values = values[:, None] if values.ndim == 1 else values
@@ -52,6 +61,7 @@ def read_series(path: str, columns: Sequence[str]) -> Series:
     if not body:
         raise UserError(f"{path}: expected a header and rows of numbers; there is one line")
     names = tuple(cell.strip() for cell in header)
+    refuse_same_names(names, path)
     if all(_number(cell) is not None for cell in header):
         raise UserError(f"{path}:1: expected the names of the columns, found numbers; write a header")
     for line, cells in body:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PIECES = 37_000
+UP = {"arrowstyle": "->", "color": "0.4"}
 
 
 def measure(bench: Bench) -> Numbers:
@@ -52,19 +53,22 @@ def rule(numbers: Numbers) -> Verdict:
 def figure(numbers: Numbers) -> Pictures:
     found = averages(numbers)
     with canvas() as figure_of:
-        drawn = figure_of(figsize=(7.6, 4.4), dpi=160, layout="constrained")
+        drawn = figure_of(figsize=(7.6, 5.0), dpi=160, layout="constrained")
         axes = drawn.add_subplot()
         axes.set_axis_off()
         axes.set_xlim(0, 10)
-        axes.set_ylim(-0.5, 7.3)
+        axes.set_ylim(-0.5, 8.2)
         for half, left in (("encoder", 0.6), ("decoder", 5.4)):
             layers, part = int(found[f"{half} layers"]["size"]), _parts(found, half)
-            axes.text(left + 2, 6.9, f"{half}: {layers} layers", ha="center", fontsize=11)
+            axes.text(left + 2, 7.8, f"{half}: {layers} layers", ha="center", fontsize=11)
             for row, (name, count) in enumerate(part):
                 text = f"{name}, add and norm\n{count / max(1, layers):,.0f} × {layers}"
                 _box(axes, left, 1.8 + row * 1.6, text, row + 1)
+                axes.annotate("", (left + 2, 1.75 + row * 1.6), (left + 2, 1.1 + row * 1.6), arrowprops=UP)
             _box(axes, left, 0.1, f"embedding\n{PIECES:,} × {found['width']['size']:,.0f}", 0)
-        axes.annotate("", (5.3, 3.8), (4.7, 3.8), arrowprops={"arrowstyle": "->"})
+        axes.annotate("", (7.4, 6.55), (7.4, 5.9), arrowprops=UP)
+        _box(axes, 5.4, 6.6, f"linear and softmax\n{found['width']['size']:,.0f} × {PIECES:,}", 0)
+        axes.annotate("", (5.3, 3.8), (4.7, 3.8), arrowprops=UP)
         axes.text(5, 3.95, "K, V", ha="center", fontsize=8)
         heads = f"{found['heads']['size']:.0f} heads of {found['width of a head']['size']:.0f}"
         total = (

@@ -8,6 +8,8 @@ from dragoman.evaluate.plot import COLOURS, DASHES, canvas, figure_files
 
 _MOST = 12
 """Largest number of channels in a plot."""
+_PAST = 4
+"""Known steps that are shown for each step of the forecast; a window can be much longer."""
 
 
 def draw_forecast(
@@ -20,6 +22,7 @@ def draw_forecast(
 ) -> dict[str, bytes]:
     """Plot past steps (L C), a forecast (H C Q) and baselines (H C each). With quantiles the median
     is a line, and the area between neighbouring quantiles is filled."""
+    past = past[-_PAST * len(said) :]
     middle = list(quantiles).index(0.5) if quantiles else 0
     shown = min(len(names), _MOST)
     before = np.arange(-len(past) + 1, 1)

@@ -37,7 +37,7 @@ _LINES = 4096
 
 
 @dataclass(frozen=True)
-class Part:
+class TeacherPart:
     """One corpus of the teacher."""
 
     src: Path
@@ -52,7 +52,7 @@ class TeacherText:
     """The teacher's training data as files."""
 
     directory: Path
-    parts: tuple[Part, ...]
+    parts: tuple[TeacherPart, ...]
     valid: tuple[Path, Path] | None
     fingerprint: str
 
@@ -75,7 +75,7 @@ def write_text(teacher: Run, directory: Path) -> TeacherText:
                 _write_files(temporary, prepared)
                 write_new(temporary / _ORIGIN, (wanted,))
     parts = tuple(
-        Part(*_names(directory, number), pairs=corpus.end - corpus.start, weight=corpus.weight)
+        TeacherPart(*_names(directory, number), pairs=corpus.end - corpus.start, weight=corpus.weight)
         for number, corpus in enumerate(_ranges(prepared), 1)
     )
     return TeacherText(directory, parts, _valid(directory, prepared), teacher.fingerprint)

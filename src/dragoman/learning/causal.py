@@ -47,8 +47,11 @@ class Causal(FromText):
             _check_carry(config, abilities)
 
     def text_examples(
-        self, config: RunConfig, store: PairStore, tokenizer: Tokenizer
-    ) -> "Stream | TextLines":  # noqa: ARG002
+        self,
+        config: RunConfig,
+        store: PairStore,
+        tokenizer: Tokenizer,  # noqa: ARG002
+    ) -> "Stream | TextLines":
         if config.counted:
             return TextLines(store)
         return Stream(self.blocks(config, store), config.objective.carry)

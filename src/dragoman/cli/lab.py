@@ -40,7 +40,7 @@ def lab(
 ) -> None:
     """Test a claim of the lectures: train, measure, draw, decide.
 
-    Ctrl-C saves and stops; the same command goes on. Runs are ordinary run directories in OUT/runs.
+    Ctrl-C saves and stops; the same command continues. Runs are ordinary run directories in OUT/runs.
     """
     if not arguments:
         print_list()
@@ -64,7 +64,7 @@ def lab(
     try:
         failed = run_in_order(place, chosen) if jobs == 1 else run_many(place, chosen, jobs, cores)
     except Interrupted as stopped:
-        typer.echo("stopped; the same command goes on", err=True)
+        typer.echo("stopped; the same command continues", err=True)
         raise typer.Exit(stopped.status) from None
     finally:
         typer.echo(f"all pages: {place.write_book()}")

@@ -45,7 +45,7 @@ def corpus_progress(total: int) -> Iterator[Callable[[int, int], None]]:
             yield report
         except KeyboardInterrupt:
             lost = f"at most {CHUNK:,} lines before that"
-            typer.echo(f"stopped at line {done:,} of {total:,}; the same command goes on {lost}", err=True)
+            typer.echo(f"stopped at line {done:,} of {total:,}; the same command continues {lost}", err=True)
             raise
 
 

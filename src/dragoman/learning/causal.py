@@ -32,7 +32,7 @@ from dragoman.text.tokenizer import BOS_ID, PAD_ID, Tokenizer
 class Causal(FromText):
     name = "causal"
     purpose: Purpose = "generate"
-    next_step = "generate text with:  dragoman generate"
+    next_step = "generate text with:  dragoman generate {run}"
     reads_source = False
 
     def preset(self, gpu: bool) -> str:

@@ -159,7 +159,7 @@ def print_list(echo: Callable[[str], None] = typer.echo) -> None:
                 mark = " " if experiment.trains else "·"
                 echo(_wrapped(f"  {mark} {experiment.name:<{width}}  ", experiment.claim))
     echo("\n· needs no training, and takes seconds.")
-    echo("dragoman lab NAME --quick runs one in small; dragoman lab all makes the book of all.")
+    echo("dragoman lab NAME --quick runs a small one; dragoman lab all makes the book.")
 
 
 def _wrapped(name: str, claim: str) -> str:

@@ -167,4 +167,4 @@ def _wrapped(name: str, claim: str) -> str:
     if not sys.stdout.isatty():
         return name + claim
     room = max(24, shutil.get_terminal_size().columns - len(name) - 1)
-    return name + f"\n{' ' * len(name)}".join(textwrap.wrap(claim, room))
+    return name + f"\n{' ' * len(name)}".join(textwrap.wrap(claim, room, break_on_hyphens=False))

@@ -189,11 +189,21 @@ def test_on_a_cpu_a_model_is_small_enough_for_thousands_of_updates() -> None:
 def test_the_reason_for_the_smallest_batch_does_not_promise_updates() -> None:
     found = chosen(profile_of(sounds(60)), CPU, minutes=10.0)
     assert found.sections["train"]["batch_tokens"] == 1000
-    assert dict(found.reasons)["batch size"].endswith("the smallest, for the corpus or the time is small")
+    assert dict(found.reasons)["batch size"].endswith("the smallest, because there is little data or time")
     found = chosen(profile_of([(src * 20, tgt) for src, tgt in abstracts(60)]), CPU, minutes=0.5)
     longest = found.sections["data"]["clean"]["max_length"]
     assert found.sections["train"]["batch_tokens"] == longest + 2
     assert dict(found.reasons)["batch size"].endswith(f"with room for a line of {longest:,} pieces")
+
+
+def test_the_reason_for_validations_says_what_will_happen() -> None:
+    profile = profile_of(sentences(300))
+    assert dict(chosen(profile).reasons)["validation"].startswith("every ")
+    assert dict(chosen(profile, minutes=2.0).reasons)["validation"].startswith(
+        "evenly spaced in time, on up to"
+    )
+    fixed = chosen(profile, minutes=2.0, max_updates=900)  # then the minutes are only a limit
+    assert dict(fixed.reasons)["validation"].startswith("every ")
 
 
 def test_with_little_time_a_cpu_makes_more_and_smaller_updates() -> None:

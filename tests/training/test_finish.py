@@ -184,7 +184,10 @@ def test_a_share_is_told_as_a_percentage_and_wrong_outputs_are_counted(make_run:
     assert best is not None
     said = ValidationTranslations(["a", "b", "c"], ["1", "22", "3"], ["1", "21", "4"])
     rows = dict(report_rows(run, Outcome("max_updates is over", 7), 1.0, said))
-    assert rows["best"] == f"{best['name']}, exact match {round(best['value'], 2):g}% on the validation set"
+    assert (
+        rows["best"]
+        == f"checkpoint {best['name']}, exact match {round(best['value'], 2):g}% on the validation set"
+    )
     assert rows["mistakes"] == "of 3 translations, 2 wrong: no common kind of mistake"
 
 

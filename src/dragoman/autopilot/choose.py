@@ -113,7 +113,8 @@ class _Choosing:
             self._because("careless sources", careless.reason)
         objective = {"r_drop": r_drop.value, "invented": invented.value, "source_noise": careless.value}
         metric = self._told("metric", training.metric(profile), show_value=True)
-        validation = self._told("validation", training.validation(profile, machine, updates))
+        budgeted = minutes is not None and self.max_updates is None
+        validation = self._told("validation", training.validation(profile, machine, updates, budgeted))
         if limits.value:
             self._because("search", limits.reason)
         sections: dict[str, dict[str, Any]] = {

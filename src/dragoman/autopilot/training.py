@@ -97,7 +97,7 @@ def batch(
         reason = "smaller, since time allows few updates"
     fewest = _fewest_tokens(size, counts, pieces, machine, minutes)
     if wanted < fewest:
-        wanted, reason = fewest, "the smallest, for the corpus or the time is small"
+        wanted, reason = fewest, "the smallest, because there is little data or time"
     fits = machine.gpu_bytes // (2 * size.gpu_bytes_per_token) if machine.gpu else _MOST_ON_CPU
     accumulate = -(-wanted // max(1024, fits))
     tokens = round_down(wanted / accumulate)
@@ -267,7 +267,10 @@ def averaging(updates: int) -> float:
     )
 
 
-def validation(profile: Profile, machine: Machine, updates: int) -> Choice[dict[str, Any]]:
+def validation(
+    profile: Profile, machine: Machine, updates: int, by_time: bool = False
+) -> Choice[dict[str, Any]]:
+    """How often and on how much the model is validated; `by_time`: when the clock says so."""
     every = max(1, round_down(min(max(50, updates // _VALIDATIONS), 5000, -(-updates // 2))))
     sentences = (1000 if machine.gpu else 400) if is_spelt(profile) else (500 if machine.gpu else 200)
     section = {
@@ -276,7 +279,8 @@ def validation(profile: Profile, machine: Machine, updates: int) -> Choice[dict[
         "log_every": max(1, min(100, every // 10)),
         "validate_sentences": sentences,
     }
-    return Choice(section, f"every {every:,} updates, on up to {sentences:,} outputs")
+    often = "evenly spaced in time" if by_time else f"every {every:,} updates"
+    return Choice(section, f"{often}, on up to {sentences:,} outputs")
 
 
 def describe_copies(profile: Profile) -> str | None:

@@ -105,7 +105,7 @@ def disturbed(
                 begun = place.translate(*command)
                 written = at_random_moment(place, begun, chance)
                 after = time.monotonic() - begun.began
-                if begun.process.poll() is None:
+                if begun.process.poll() is None and not (place.directory / "out").exists():
                     kill(cluster, begun)
                     done += 1
                     begun.end()

@@ -152,6 +152,8 @@ def overhead(place: Place) -> Iterator[str]:
     yield "|---:|---|---:|---:|---:|---|"
     for turn in range(place.options.times or 2):
         for how, further in ways.items():
+            for left in place.directory.glob("*.progress.*"):  # a turn that was broken off would go on
+                left.unlink()
             load = os.getloadavg()[0]
             done = place.translate(model, text, how[:5], *search, *further).end()
             cpu = done.watch.cpu()

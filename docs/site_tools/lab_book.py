@@ -2,8 +2,8 @@
 
     python docs/site_tools/lab_book.py lab/quick lab/full lab/gpu
 
-Of an experiment that is in several folders the last page counts; the others are told in a line. One that is in
-no folder keeps the page that it has in the book.
+Of an experiment that is in several folders the last page counts; the others are told in a line. One that is
+in no folder keeps the page that it has in the book.
 """
 
 import io

@@ -46,9 +46,14 @@ class Causal(FromText):
         if config.data.text and config.objective.carry:
             _check_carry(config, abilities)
 
-    def text_examples(self, config: RunConfig, store: PairStore, tokenizer: Tokenizer) -> "Stream | Lines":  # noqa: ARG002
+    def text_examples(
+        self,
+        config: RunConfig,
+        store: PairStore,
+        tokenizer: Tokenizer,  # noqa: ARG002
+    ) -> "Stream | TextLines":
         if config.counted:
-            return Lines(store)
+            return TextLines(store)
         return Stream(self.blocks(config, store), config.objective.carry)
 
     def objective(self, config: RunConfig, model: EncoderDecoder, processes: int) -> Objective:
@@ -121,7 +126,7 @@ class Stream:
         )
 
 
-class Lines:
+class TextLines:
     """Lines of a text for a model that counts, each by itself: what it has seen begins with the line, as in
     generation. The source is empty."""
 

@@ -51,6 +51,28 @@ def test_the_run_searches_with_what_was_chosen(make_run: MakeRun, monkeypatch: p
     assert "train.max_minutes=4" in report
 
 
+@pytest.mark.usefixtures("one_is_best")
+def test_what_is_asked_for_fits_into_the_chosen_beam(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it is the sources that are translated, and compared with the references."""
+    asked: list[tuple[list[str], list[str]]] = []
+    tuned = finish.tune_search
+
+    def watched(translator: object, sources: list[str], references: list[str], **options: Any) -> Any:
+        asked.append((sources, references))
+        return tuned(translator, sources, references, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(finish, "tune_search", watched)
+    timed = Timed(monkeypatch, update=4.0)
+    run = make_run(*BUDGET, "search.n_best=3", train=False)
+    timed.train(run)
+    search = Run.open(run.directory).config.search
+    assert (search.beam, search.n_best) == (1, 1)
+    ((sources, references),) = asked
+    assert [text[::-1].upper() for text in sources] == references
+
+
 @pytest.mark.parametrize(("seconds", "sentences"), [(3.0, 4), (0.6, 16), (30.0, 1)])
 def test_as_many_sentences_as_the_time_is_enough_for(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, seconds: float, sentences: int

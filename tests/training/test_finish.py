@@ -16,6 +16,7 @@ from dragoman.training.report import (
     read_reasons,
     report_rows,
     write_reasons,
+    write_report,
 )
 from timed import Timed
 
@@ -208,6 +209,9 @@ def test_a_share_is_told_as_a_percentage_and_wrong_outputs_are_counted(make_run:
     rows = dict(report_rows(run, Outcome("max_updates is over", 7), 1.0, said))
     assert rows["best"] == f"{best['name']}, exact match {round(best['value'], 2):g}% on the validation set"
     assert rows["mistakes"] == "of 3 translations, 2 wrong: no common kind of mistake"
+    write_report(run, run.prepared(), Outcome("max_updates is over", 7), 1.0, said)
+    examples = (run.directory / "report.md").read_text("utf-8").partition("## Examples")[2]
+    assert "| b | 22 | 21 |" in examples and "| c | 3 | 4 |" in examples and "| a | 1 |" not in examples
 
 
 @pytest.mark.parametrize(

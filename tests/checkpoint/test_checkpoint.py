@@ -228,7 +228,7 @@ def test_a_damaged_one_is_set_aside(tmp_path: Path) -> None:
 def test_a_weight_that_is_neither_of_the_network_nor_of_its_head_is_refused() -> None:
     weights = {"network.a.weight": torch.zeros(2), "head.out.weight": torch.ones(3)}
     assert renamed_weights(weights, {"head": {}}, {}).keys() == {"a.weight"}
-    with pytest.raises(UserError, match="tensor 'other.weight' is neither of the network nor of its head"):
+    with pytest.raises(UserError, match=r"tensor 'other\.weight' is neither of the network nor of its head"):
         renamed_weights({**weights, "other.weight": torch.zeros(2)}, {"head": {}}, {})
 
 

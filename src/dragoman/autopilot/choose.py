@@ -8,6 +8,7 @@ from typing import Any
 from dragoman.autopilot import training
 from dragoman.autopilot.choice import Choice, Chosen, positive, said
 from dragoman.autopilot.cleaning import cleaning, search_limits
+from dragoman.autopilot.kinds import looks_of
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
 from dragoman.autopilot.sizes import (
@@ -24,7 +25,6 @@ from dragoman.autopilot.tokens import (
     TokenCounts,
     count_tokens,
     joint_vocabulary,
-    looks_of,
     tokenizer_kind,
     vocabulary_size,
 )

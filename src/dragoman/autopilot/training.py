@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.autopilot.choice import Choice, percent, round_down
-from dragoman.autopilot.kinds import is_summary
+from dragoman.autopilot.kinds import Kind, is_spelt, is_summary, kind_of, looks_of
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
-from dragoman.autopilot.sizes import FEWEST_TOKENS, TINY, ModelSize, is_spelt, learning_seconds
-from dragoman.autopilot.tokens import TokenCounts, is_arithmetic, looks_of
+from dragoman.autopilot.sizes import FEWEST_TOKENS, TINY, ModelSize, learning_seconds
+from dragoman.autopilot.tokens import TokenCounts
 from dragoman.extras import EXTRAS, install_command
 
 _UPDATES_AN_EPOCH = {"gpu": 5, "cpu": 35}
@@ -154,7 +154,7 @@ def dropout(profile: Profile, size: ModelSize, epochs: float) -> Choice[float]:
     by_pairs = next((rate for limit, rate in table if profile.pairs < limit), 0.1)
     by_epochs = next((rate for limit, rate in _DROPOUT_BY_EPOCHS if epochs < limit), 1.0)
     low, high = size.dropout
-    if is_arithmetic(profile):
+    if kind_of(profile) is Kind.NUMBERS:
         return Choice(low, "outputs are computed from every digit")
     value = min(high, max(low, min(by_pairs, by_epochs)))
     if size.name in ("rnn", "convs2s") and profile.pairs < 100_000 and epochs >= 12:
@@ -177,7 +177,7 @@ def r_drop(profile: Profile, size: ModelSize, epochs: float, updates: int) -> Ch
     small = _R_DROP_SMALL_WORDS if spelt else _R_DROP_SMALL
     least = _R_DROP_EPOCHS[0 if (profile.pairs < small) == spelt else 1]
     often = epochs >= least and updates >= _R_DROP_UPDATES
-    if is_arithmetic(profile):
+    if kind_of(profile) is Kind.NUMBERS:
         return Choice(0.0, "no R-Drop: outputs are computed from every digit")
     if size is TINY if spelt else profile.overlap >= _MOSTLY_COPIED:
         return Choice(0.0, "no R-Drop: the model is small, or outputs are mostly copied")

@@ -107,7 +107,7 @@ SETTINGS = {
         "dragoman can neither import fcntl nor fork, as on Windows; tests that fork are skipped",
         {"PYTHONPATH": str(ROOT / "tests" / "without_unix")},
         whole=("test_files.py", "data/test_cache.py", "checkpoint/test_checkpoint.py"),
-        divided=("data", "text", "training", "cli"),
+        divided=("data", "text", "cli"),
         share="1/4",
     ),
 }

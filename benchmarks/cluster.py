@@ -105,7 +105,7 @@ def disturbed(
                 begun = place.translate(*command)
                 written = at_random_moment(place, begun, chance)
                 after = time.monotonic() - begun.began
-                if begun.process.poll() is None:
+                if begun.process.poll() is None and not (place.directory / "out").exists():
                     kill(cluster, begun)
                     done += 1
                     begun.end()
@@ -152,6 +152,8 @@ def overhead(place: Place) -> Iterator[str]:
     yield "|---:|---|---:|---:|---:|---|"
     for turn in range(place.options.times or 2):
         for how, further in ways.items():
+            for left in place.directory.glob("*.progress.*"):  # a turn that was broken off would go on
+                left.unlink()
             load = os.getloadavg()[0]
             done = place.translate(model, text, how[:5], *search, *further).end()
             cpu = done.watch.cpu()

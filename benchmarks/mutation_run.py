@@ -189,7 +189,7 @@ class Runner:
                 return NOT_REPLACED
             return attempt(tests)
 
-        status = in_child(action, 5 * SLACK_S + 8 * expected, log)
+        status = in_child(action, 15 * SLACK_S + 20 * expected, log)  # of the clock: a machine may be busy
         shutil.rmtree(self.scratch / "base", ignore_errors=True)
         if status == NOT_REPLACED:
             raise NotReplaced(fault.owner)

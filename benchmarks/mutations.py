@@ -76,8 +76,9 @@ def main() -> None:
     elif options.command == "run":
         run(options)
     else:
-        command = f"python benchmarks/mutations.py run {' '.join(ROOMS)} --count {options.count}"
-        drawn = {room: draw_from(room, options) for room in ROOMS}
+        rooms = [room for room in ROOMS if (options.cache / f"results-{room}-{options.seed}.jsonl").exists()]
+        command = f"python benchmarks/mutations.py run {' '.join(rooms)} --count {options.count}"
+        drawn = {room: draw_from(room, options) for room in rooms}
         print(table(options.cache, drawn, options.seed, f"{command} --seed {options.seed}"), end="")
 
 

@@ -55,6 +55,7 @@ def main(run: Path, attention: Path, one_vector: Path) -> None:
             browser.until("return document.querySelector('#result .sentence') !== null")
             browser.click("#result .word[data-word='1']")
             browser.until("return document.querySelectorAll('#others button').length > 0")
+            browser.point_at("h1")
             shoot(browser, "service")
     for figure, *options in (("alignment", "--words"), ("importance",), ("beam", "--beam", "3"), ("curves",)):
         command = ["explain", run, SENTENCE, "--figure", figure, *options]
@@ -87,6 +88,7 @@ def shoot(browser: Browser, name: str) -> None:
     size = {"width": 1265, "height": high, "deviceScaleFactor": 1, "mobile": False}  # without the scroll bar
     browser.devtools("Emulation.setDeviceMetricsOverride", **size)
     browser.run("await new Promise((resolve) => setTimeout(resolve, 600))")  # lines fade in
+    browser.run("scrollTo(0, 0)")  # a header that stays at the top would cover what stands there
     shot = browser.devtools("Page.captureScreenshot", format="png")
     picture = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
     picture.quantize(256).save(IMAGES / f"{name}.png", optimize=True)

@@ -14,9 +14,10 @@ import torch
 from checkpoint.saved import assert_is, entries, save, some_state, some_tensors
 from dragoman import checkpoint
 from dragoman.checkpoint.files import from_tensors, serialise
-from dragoman.checkpoint.model import renamed_weights
+from dragoman.checkpoint.model import load_tokenizers, renamed_weights, save_tokenizers, tokenizer_files
 from dragoman.errors import UserError
 from dragoman.files import write_new
+from dragoman.text.tokenizer import Tokenizer, TokenizerConfig
 
 
 def test_round_trip_and_names(tmp_path: Path) -> None:
@@ -227,5 +228,21 @@ def test_a_damaged_one_is_set_aside(tmp_path: Path) -> None:
 def test_a_weight_that_is_neither_of_the_network_nor_of_its_head_is_refused() -> None:
     weights = {"network.a.weight": torch.zeros(2), "head.out.weight": torch.ones(3)}
     assert renamed_weights(weights, {"head": {}}, {}).keys() == {"a.weight"}
-    with pytest.raises(UserError, match=r"tensor 'other.weight' is neither of the network nor of its head"):
+    with pytest.raises(UserError, match=r"tensor 'other\.weight' is neither of the network nor of its head"):
         renamed_weights({**weights, "other.weight": torch.zeros(2)}, {"head": {}}, {})
+
+
+def test_a_vocabulary_of_both_sides_is_stored_once(tmp_path: Path) -> None:
+    """Two that are to be shared and are not the same are stored both."""
+    one, other = (Tokenizer.train([text], TokenizerConfig(vocab_size=265)) for text in ("ab ab", "xy xy"))
+    for place, pair in (("same", (one, one)), ("other", (one, other))):
+        (tmp_path / place).mkdir()
+        save_tokenizers(tmp_path / place, *pair)
+        assert (
+            len(list((tmp_path / place).iterdir()))
+            == len(set(pair))
+            == len(tokenizer_files(tmp_path / place))
+        )
+        found = load_tokenizers(tmp_path / place)
+        assert [each.sha256 for each in found] == [each.sha256 for each in pair]
+        assert (found[0] is found[1]) is (pair[0] is pair[1])

@@ -1,10 +1,12 @@
 """`dragoman lab`, as it is typed."""
 
+import os
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from dragoman.cli.lab import print_list
 from dragoman.cli.main import app
 from dragoman.errors import UserError
 
@@ -60,3 +62,15 @@ def test_mistakes_are_told_in_one_sentence(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("dragoman.cli.lab.find_spec", lambda _name: None)
     with pytest.raises(UserError, match="the lab needs the package 'torch'"):
         typed("masks", "-o", str(tmp_path))
+
+
+def test_claims_are_wrapped_in_a_terminal_and_a_line_each_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    piped: list[str] = []
+    print_list(piped.append)
+    assert max(len(line.strip().splitlines()) for line in piped) == 1
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((80, 24)))
+    shown: list[str] = []
+    print_list(shown.append)
+    assert all(len(line) <= 80 for text in shown for line in text.splitlines())
+    assert [" ".join(text.split()) for text in shown] == [" ".join(text.split()) for text in piped]

@@ -62,6 +62,13 @@ def texts(source: SourceConfig) -> list[tuple[str, str]]:
             ("en", "de"),
         ),
         (",en,de", "# E G", "en → de of , en, de", ("en", "de")),
+        (
+            "Nr.,Englisch,Deutsch,Datum",
+            "# E G D",
+            "Englisch → Deutsch of Nr., Englisch, Deutsch, Datum",
+            ("en", "de"),
+        ),
+        ("sc,en,de", "# E G", "en → de of sc, en, de", ("en", "de")),
         ("no,en,de", "# E G", "en → de of no, en, de", ("en", "de")),
         ("sep=,\nen,de", "E G", "en → de of en, de", ("en", "de")),
         ("Quelle,Ziel", "E G", "Quelle → Ziel of Quelle, Ziel", None),

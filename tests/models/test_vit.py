@@ -7,6 +7,8 @@ import torch
 
 from dragoman.models.base import Vocab
 from dragoman.models.vit import VitConfig, vit
+from dragoman.nn.mask import EVERYTHING
+from dragoman.nn.positions import UNRELATED
 
 VOCAB = Vocab(259, 259, shared=True)
 
@@ -44,3 +46,17 @@ def test_padding_changes_nothing_and_every_parameter_learns() -> None:
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0 or name.endswith("query_key_value.bias"), name
+
+
+def test_every_layer_is_there_and_the_last_one_after_the_norm() -> None:
+    torch.manual_seed(0)
+    config = VitConfig(num_layers=3, model_dim=8, num_heads=2, ff_dim=8, input_dim=5, max_positions=6)
+    model = vit(config, VOCAB).double().eval()
+    vectors, mask = torch.randn(2, 4, 5, dtype=torch.float64), torch.ones(2, 5, dtype=torch.bool)
+    with torch.no_grad():
+        found = model.read_layers(vectors, mask)
+        assert len(found) == 1 + 3
+        for layer, before, after in zip(model.layers, found, [*found[1:-1], None], strict=False):
+            read = layer(before, EVERYTHING, UNRELATED)
+            expected = after if after is not None else found[-1]
+            torch.testing.assert_close(read if after is not None else model.final_norm(read), expected)

@@ -92,3 +92,14 @@ def test_the_trial_request_of_weblate() -> None:
         assert client.post("/translate", json=asked).json() == {"translatedText": ["test"]}
         assert client.post("/v2/translate", json=deepl).json()["translations"][0]["text"] == "test"
         assert client.post("/translate", json={**asked, "q": ["tests"]}).status_code == 400
+
+
+def test_a_form_may_have_letters_that_are_not_escaped(client: TestClient) -> None:
+    """As `curl -d "q=Öl ändern"` sends it."""
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    for body in ("q=Öl+ändern&source=en&target=de", "q=%C3%96l%20%C3%A4ndern&source=en&target=de"):
+        found = client.post("/translate", content=body.encode(), headers=form)
+        assert found.json() == {"translatedText": "ÖL ÄNDERN"}
+    refused = client.post("/translate", content="q=Öl&source=en&target=de".encode("latin-1"), headers=form)
+    assert refused.status_code == 400
+    assert refused.json() == {"error": "Invalid request: the form cannot be read"}

@@ -185,7 +185,7 @@ class Backwards(Causal):
     """A throw-away way of learning: a language model of text read backwards."""
 
     name = "backwards"
-    next_step = "read it backwards with:  dragoman generate"
+    next_step = "read it backwards with:  dragoman generate {run}"
 
     def text_examples(self, config: Any, store: Any, tokenizer: Any) -> Any:
         examples = super().text_examples(config, store, tokenizer)
@@ -211,7 +211,7 @@ def test_a_new_objective_is_a_file_and_a_line(
     chosen = ["objective.name=backwards", "objective.block=8", "model.preset=gpt-tiny"]
     run = _trained(pairs[:1], tmp_path / "run", *chosen)
     assert run.config.purpose == "generate"
-    assert Backwards.next_step in (run.directory / "log.txt").read_text("utf-8")
+    assert Backwards.next_step.format(run=run.directory) in (run.directory / "log.txt").read_text("utf-8")
     assert run.generator(device="cpu").hypotheses("one", max_tokens=2)
 
 

@@ -150,12 +150,13 @@ def test_the_command(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 def test_nothing_stays_of_a_training_that_does_not_begin(run: Run, tmp_path: Path) -> None:
     memory = memory_file(tmp_path / "a.tsv")
+    before = sorted(tmp_path.rglob("*"))
     for mistake in (["no.such=1"], ["train.batch_tokens=-1"], ["--device", "gpu9"]):
         found = CliRunner().invoke(
             app, ["adapt", str(run.directory), memory, "-o", f"{tmp_path}/new", *mistake]
         )
         assert isinstance(found.exception, UserError), found.output
-        assert [path.name for path in tmp_path.iterdir()] == ["a.tsv"]
+        assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_directory_of_somebody_else_stays(run: Run, tmp_path: Path) -> None:

@@ -65,6 +65,23 @@ def test_shards_change_no_batch_of_any_process(
         assert_same(list(parts.updates(last.epoch, last.next_batch, last.window)), updates[3:])
 
 
+def test_a_process_without_a_batch_of_its_own_takes_one_that_does_not_count(
+    make_config: MakeConfig, prepared: Prepared
+) -> None:
+    """All processes have as many batches; of every pair one process has it to learn from."""
+    config = make_config("train.max_epochs=1", "train.accumulate=3")
+    alone = list(Batches(config, prepared, CPU).updates(0, 0))
+    shares: list[list[UpdateBatch]] = []
+    for rank in range(4):
+        crew = Crew()
+        crew.rank, crew.size = rank, 4
+        shares.append(list(Batches(config, prepared, CPU, crew).updates(0, 0)))
+    for whole, *parts in zip(alone, *shares, strict=True):
+        assert {len(part.micro_batches) for part in parts} == {1}
+        counted = [micro for part in parts for micro in part.micro_batches if micro.counts]
+        assert sorted(micro.pairs.tolist() for micro in counted) == sorted(pairs_of(whole))
+
+
 def assert_same(found: list[UpdateBatch], expected: list[UpdateBatch]) -> None:
     assert [pairs_of(update) for update in found] == [pairs_of(update) for update in expected]
     for update, other in zip(found, expected, strict=True):

@@ -16,6 +16,7 @@ from dragoman.training.report import (
     read_reasons,
     report_rows,
     write_reasons,
+    write_report,
 )
 from timed import Timed
 
@@ -49,6 +50,28 @@ def test_the_run_searches_with_what_was_chosen(make_run: MakeRun, monkeypatch: p
     for part in ("144 pairs", "beam 1, alpha 1", "## Learning curve", "## What it gets wrong", "●"):
         assert part in report
     assert "train.max_minutes=4" in report
+
+
+@pytest.mark.usefixtures("one_is_best")
+def test_what_is_asked_for_fits_into_the_chosen_beam(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it is the sources that are translated, and compared with the references."""
+    asked: list[tuple[list[str], list[str]]] = []
+    tuned = finish.tune_search
+
+    def watched(translator: object, sources: list[str], references: list[str], **options: Any) -> Any:
+        asked.append((sources, references))
+        return tuned(translator, sources, references, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(finish, "tune_search", watched)
+    timed = Timed(monkeypatch, update=4.0)
+    run = make_run(*BUDGET, "search.n_best=3", train=False)
+    timed.train(run)
+    search = Run.open(run.directory).config.search
+    assert (search.beam, search.n_best) == (1, 1)
+    ((sources, references),) = asked
+    assert [text[::-1].upper() for text in sources] == references
 
 
 @pytest.mark.parametrize(("seconds", "sentences"), [(3.0, 4), (0.6, 16), (30.0, 1)])
@@ -186,8 +209,14 @@ def test_a_share_is_told_as_a_percentage_and_wrong_outputs_are_counted(make_run:
     assert best is not None
     said = ValidationTranslations(["a", "b", "c"], ["1", "22", "3"], ["1", "21", "4"])
     rows = dict(report_rows(run, Outcome("max_updates is over", 7), 1.0, said))
-    assert rows["best"] == f"{best['name']}, exact match {round(best['value'], 2):g}% on the validation set"
+    assert (
+        rows["best"]
+        == f"checkpoint {best['name']}, exact match {round(best['value'], 2):g}% on the validation set"
+    )
     assert rows["mistakes"] == "of 3 translations, 2 wrong: no common kind of mistake"
+    write_report(run, run.prepared(), Outcome("max_updates is over", 7), 1.0, said)
+    examples = (run.directory / "report.md").read_text("utf-8").partition("## Examples")[2]
+    assert "| b | 22 | 21 |" in examples and "| c | 3 | 4 |" in examples and "| a | 1 |" not in examples
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_patience_ends_a_run(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch)
         "train.max_updates=null", "train.patience=3", "train.metric=chrf", "train.validate_every=4"
     )
     assert run.outcome is not None
-    assert run.outcome.reason == "early stopping: chrf no better in 3 validations"
+    assert run.outcome.reason == "early stopping: chrF has not improved in 3 validations"
     assert run.outcome.update == 20
     assert run.best == {"name": "0000008", "metric": "chrf", "value": 2.0}
     assert "0000008" in checkpoint.names(run.checkpoints)

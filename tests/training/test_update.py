@@ -235,3 +235,24 @@ def test_a_norm_below_the_clip_changes_nothing(
         assert 0 < learnt.norm < 1e6
     for free, clipped in zip(*results, strict=True):
         assert torch.equal(free, clipped)
+
+
+@pytest.mark.parametrize("ahead", [False, True], ids=["host", "device"])
+def test_a_step_is_as_long_as_the_schedule_says(
+    make_config: MakeConfig, prepared: Prepared, ahead: bool
+) -> None:
+    """In the fifth update of a warm-up it is five times as long as in the first."""
+    steps = []
+    for update in (1, 5):
+        config = make_config(
+            *("optim.name=sgd", "optim.rate=0.5", "train.clip=0", "model.dropout=0"),
+            *("schedule.name=constant", "schedule.warmup=10"),
+        )
+        training = Training(config, prepared, CPU)
+        training.progress.update, training.ahead = update, ahead
+        before = [p.detach().clone() for p in training.parameters]
+        learn(training, as_update(prepared, [[0, 1, 2], [3, 4]]))
+        steps.append([p.detach() - old for p, old in zip(training.parameters, before, strict=True)])
+    for first, fifth in zip(*steps, strict=True):
+        torch.testing.assert_close(fifth, 5 * first, atol=1e-6, rtol=1e-3)
+    assert max(float(step.abs().max()) for step in steps[0]) > 1e-3

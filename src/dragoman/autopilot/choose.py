@@ -8,6 +8,7 @@ from typing import Any
 from dragoman.autopilot import training
 from dragoman.autopilot.choice import Choice, Chosen, positive, said
 from dragoman.autopilot.cleaning import cleaning, search_limits
+from dragoman.autopilot.kinds import looks_of
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
 from dragoman.autopilot.sizes import (
@@ -24,7 +25,6 @@ from dragoman.autopilot.tokens import (
     TokenCounts,
     count_tokens,
     joint_vocabulary,
-    looks_of,
     tokenizer_kind,
     vocabulary_size,
 )
@@ -113,7 +113,8 @@ class _Choosing:
             self._because("careless sources", careless.reason)
         objective = {"r_drop": r_drop.value, "invented": invented.value, "source_noise": careless.value}
         metric = self._told("metric", training.metric(profile), show_value=True)
-        validation = self._told("validation", training.validation(profile, machine, updates))
+        budgeted = minutes is not None and self.max_updates is None
+        validation = self._told("validation", training.validation(profile, machine, updates, budgeted))
         if limits.value:
             self._because("search", limits.reason)
         sections: dict[str, dict[str, Any]] = {

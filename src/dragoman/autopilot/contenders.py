@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dragoman.autopilot.kinds import is_spelt, looks_of
 from dragoman.autopilot.profile import Profile
-from dragoman.autopilot.sizes import LADDERS, ModelSize, is_spelt
-from dragoman.autopilot.tokens import looks_of
+from dragoman.autopilot.sizes import LADDERS, ModelSize
 
 DEFAULT = "default"
 _COUNTS = (8, 6, 4, 3, 2)

@@ -35,6 +35,8 @@ class SideProfile:
     """Share of characters that are digits."""
     code: float
     """Share of characters that are brackets, operators and other marks of formal languages."""
+    known_words: float = 1.0
+    """Share of the words, without numbers and punctuation, that occur often. 1 if there are none."""
     segments_a_name: float = 1.0
     """Number of segments (see `Lengths`), divided by their number if identifiers such as `t0.total_sum` are
     one segment each."""

@@ -31,7 +31,8 @@ _SHOWN = 60
 """Number of characters of an example."""
 _SEGMENT = re.compile(r"[^\W\d_]+|\S")
 _WITH_IDENTIFIERS = re.compile(r"[^\W\d](?:\.?\w)*|\S")
-_TAGS = re.compile(r"(?<!\S)[A-Z0-9][A-Z0-9.]*(?:[;|+:/][A-Z0-9{}()./=-]+)+(?!\S)")
+_TAGS = re.compile(r"(?<!\S)(?=\S*[A-Z])[A-Z0-9][A-Z0-9.]*(?:[;|+:/][A-Z0-9{}()./=-]+)+(?!\S)")
+_NAME = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _RARE = 2
 """Largest number of occurrences of a rare word in the sample."""
@@ -134,6 +135,7 @@ class _Counts:
         characters = Counter[str]()
         for text in texts:
             characters.update(text)
+        names = Counter(name for text in texts for name in _NAME.findall(text) if not name.isdigit())
         total = max(1, words.total())
         often = min(_OFTEN, max(2, len(texts) // 200))
         base = sum(_base_length(word) * count for word, count in words.items())
@@ -148,13 +150,18 @@ class _Counts:
             scripts=_scripts(characters),
             word_types=len(words),
             word_tokens=words.total(),
-            frequent_words=sum(count for count in words.values() if count >= often) / total,
+            frequent_words=_share_of_frequent(words, often),
+            known_words=_share_of_frequent(names, often) if names else 1.0,
             word_length=base / total,
             tags=sum(_TAGS.search(text) is not None for text in texts) / max(1, len(texts)),
             digits=sum(n for character, n in characters.items() if character.isdigit()) / visible,
             code=sum(n for character, n in characters.items() if character in _FORMAL) / visible,
             segments_a_name=_count(_SEGMENT, texts) / max(1, _count(_WITH_IDENTIFIERS, texts)),
         )
+
+
+def _share_of_frequent(words: Counter[str], often: int) -> float:
+    return sum(count for count in words.values() if count >= often) / max(1, words.total())
 
 
 def _count(pattern: re.Pattern[str], texts: Sequence[str]) -> int:

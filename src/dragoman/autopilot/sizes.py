@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.autopilot.choice import Choice
+from dragoman.autopilot.kinds import is_spelt
 from dragoman.autopilot.machine import GIB, Machine
 from dragoman.autopilot.profile import Profile
-from dragoman.autopilot.tokens import TokenCounts, is_arithmetic, looks_of
+from dragoman.autopilot.tokens import TokenCounts
 from dragoman.models.presets import PRESETS
 
 CPU_MINUTES = 60.0
@@ -106,15 +107,6 @@ _FEW_WORDS = (600, 6000)
 _LEAST_EPOCHS = ((100_000, 12.0), (500_000, 5.0))
 """A model is too large for fewer pairs than the first number if it cannot train for the second number of
 epochs in the time."""
-
-
-def is_spelt(profile: Profile) -> bool:
-    """Whether outputs are words or numbers, spelt letter by letter, phoneme by phoneme or digit by digit."""
-    if is_arithmetic(profile):
-        return True
-    tgt = looks_of(profile.tgt, profile.pairs)
-    src = looks_of(profile.src, profile.pairs)
-    return (tgt.words or tgt.symbols) and (src.words or src.tagged or src.symbols)
 
 
 def model_size(

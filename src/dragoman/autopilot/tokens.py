@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dragoman.autopilot.choice import Choice, percent
+from dragoman.autopilot.kinds import Kind, Looks, is_closed, is_unspaced, kind_of, looks_of
 from dragoman.autopilot.profile import Lengths, Profile, SideProfile
 
-_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
-"""Scripts without spaces between words."""
 _CHARACTERS_OF_8000 = 3_800_000
 """Number of characters for a vocabulary of 8,000 pieces. A smaller corpus gets proportionally fewer, a larger
 one more with the square root."""
@@ -26,8 +25,6 @@ _SHARED = 0.2
 _KNOWN_NAMES, _SEGMENTS_A_NAME = 0.9, 1.3
 """Smallest share of frequent words in formal targets, and smallest number of segments of their identifiers,
 from which identifiers are kept whole."""
-_ARITHMETIC, _SHORT = 0.5, 100
-"""Smallest share of digits, and largest mean number of characters, of sides that are numbers."""
 _MANY = 200_000
 """Number of pairs from which two scripts need separate vocabularies."""
 _CONTROL_AND_BYTES = 259
@@ -35,75 +32,31 @@ _CHARACTERS_A_PIECE = 4.5
 _UNSPACED_CHARACTERS_A_PIECE = 1.6
 
 
-@dataclass(frozen=True)
-class Looks:
-    """The appearance of one side. At most one of the first three fields is true."""
-
-    words: bool
-    """Single words or a few: names, word forms, spellings."""
-    symbols: bool
-    """A small closed set of symbols separated by spaces: phonemes, actions."""
-    tagged: bool
-    """A word with a bundle of features."""
-    closed: bool
-    """Nearly every word is frequent: a formal language, or sentences from a grammar."""
-    formal: bool
-    """Code, formulas or trees: much punctuation that has to be exact."""
-
-    @property
-    def name(self) -> str:
-        kinds = {"single words": self.words, "symbols": self.symbols, "a word with features": self.tagged}
-        kinds["formal text"] = self.formal
-        kinds["sentences of few different words"] = self.closed
-        return next((name for name, holds in kinds.items() if holds), "sentences")
-
-
-def looks_of(side: SideProfile, pairs: int) -> Looks:
-    lines = max(1, pairs)
-    mean_words, mean_characters = side.words / lines, side.characters / lines
-    single = side.single_words / lines
-    tagged = side.tags > 0.8 and mean_words <= 4
-    closed = _is_closed(side)
-    symbols = closed and side.word_types <= 500 and mean_words >= 2.5 and side.word_length <= 3
-    few = mean_words <= 2.0 and side.words_a_line[6] <= 4 and mean_characters <= 40
-    words = not tagged and not symbols and (single >= 0.7 or few) and mean_characters <= 60
-    return Looks(words, symbols, tagged, closed and not words, side.code >= 0.04 and not words and not tagged)
-
-
-def _is_closed(side: SideProfile) -> bool:
-    return side.frequent_words >= 0.97 and side.word_types <= 1500 and side.word_tokens >= 10
-
-
-def is_arithmetic(profile: Profile) -> bool:
-    """Whether both sides are short and mostly digits: sums, dates in numbers, sequences to sort."""
-    lines = max(1, profile.pairs)
-    return all(
-        side.digits >= _ARITHMETIC and side.characters / lines <= _SHORT
-        for side in (profile.src, profile.tgt)
-    )
-
-
 def tokenizer_kind(profile: Profile) -> Choice[dict[str, Any]]:
     """The section `tokenizer` without sizes."""
     src, tgt = looks_of(profile.src, profile.pairs), looks_of(profile.tgt, profile.pairs)
-    spelt = (src.words or src.tagged or src.symbols) and (tgt.words or tgt.tagged or tgt.symbols)
-    if is_arithmetic(profile):
+    kind = kind_of(profile)
+    if kind is Kind.NUMBERS:
         return Choice({"kind": "char"}, "both sides are numbers, and every digit counts")
+    if kind is Kind.LETTERS:
+        return Choice(
+            {"kind": "char"}, "hardly a word is seen often, and rare words are changed letter by letter"
+        )
     often = max(5, profile.pairs // 500)
     long_symbols = [
         side
         for side, looks in ((profile.src, src), (profile.tgt, tgt))
         if looks.symbols and side.word_length > _LETTER_LIKE
     ]
-    if spelt and long_symbols:
+    if kind.spelt and long_symbols:
         which = "both sides are" if src.symbols and tgt.symbols else f"the {_side(src.symbols)} is"
         section = {"kind": "word", "min_frequency": min(often, 10)}
         section |= {"split_punctuation": False, "split_digits": False}
         return Choice(section, f"{which} symbols with spaces between them; words are spelt in letters")
-    if spelt and (src.tagged or tgt.tagged) and profile.pairs >= _ENOUGH_FOR_FEATURES:
+    if kind.spelt and (src.tagged or tgt.tagged) and profile.pairs >= _ENOUGH_FOR_FEATURES:
         section = {"kind": "word", "min_frequency": often}
         return Choice(section, f"features of the {_side(src.tagged)} are symbols, words are spelt in letters")
-    if spelt:
+    if kind.spelt:
         return Choice({"kind": "char"}, f"{src.name} → {tgt.name}")
     if profile.tgt.word_tokens == 0:
         return Choice({"kind": "byte"}, "there is no text to learn a vocabulary from")
@@ -157,7 +110,7 @@ def vocabulary_size(profile: Profile, kind: str, joint: bool) -> Choice[int]:
         types = max(profile.src.word_types, profile.tgt.word_types)
         return Choice(max(1000, min(8000, least + types)), "symbols that are seen often")
     characters = profile.characters if joint else profile.characters / 2
-    per_character = 2.0 if _is_unspaced(profile.src) or _is_unspaced(profile.tgt) else 1.0
+    per_character = 2.0 if is_unspaced(profile.src) or is_unspaced(profile.tgt) else 1.0
     characters *= per_character
     share = characters / _CHARACTERS_OF_8000
     size = 8000 * (share if share < 1 else math.sqrt(share))
@@ -169,10 +122,6 @@ def vocabulary_size(profile: Profile, kind: str, joint: bool) -> Choice[int]:
     return Choice(
         int(wanted // step * step), f"for {profile.characters:,} characters: pieces should be seen often"
     )
-
-
-def _is_unspaced(side: SideProfile) -> bool:
-    return sum(share for name, share in side.scripts if name in _UNSPACED) > 0.5
 
 
 @dataclass(frozen=True)
@@ -214,7 +163,7 @@ def fewest_tokens(profile: Profile, kind: str) -> TokenCounts:
     counts = count_tokens(profile, kind)
     if kind != "bpe":
         return counts
-    src, tgt = (_is_closed(side) for side in (profile.src, profile.tgt))
+    src, tgt = (is_closed(side) for side in (profile.src, profile.tgt))
     return TokenCounts(
         tuple(n.src_segments for n in profile.lengths) if src else counts.src,
         tuple(n.tgt_segments for n in profile.lengths) if tgt else counts.tgt,
@@ -239,7 +188,7 @@ def count_tokens(profile: Profile, kind: str) -> TokenCounts:
             return segments if looks.closed else characters + 1
         if identifiers and looks.formal:
             return max(1, round(1.15 * segments / side.segments_a_name))
-        a_piece = _UNSPACED_CHARACTERS_A_PIECE if _is_unspaced(side) else _CHARACTERS_A_PIECE
+        a_piece = _UNSPACED_CHARACTERS_A_PIECE if is_unspaced(side) else _CHARACTERS_A_PIECE
         return max(1, round(1.15 * max(segments, characters / a_piece)))
 
     def both(n: Lengths) -> tuple[int, int]:

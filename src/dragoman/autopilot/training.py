@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.autopilot.choice import Choice, percent, round_down
-from dragoman.autopilot.kinds import is_summary
+from dragoman.autopilot.kinds import Kind, is_spelt, is_summary, kind_of, looks_of
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
-from dragoman.autopilot.sizes import FEWEST_TOKENS, TINY, ModelSize, is_spelt, learning_seconds
-from dragoman.autopilot.tokens import TokenCounts, is_arithmetic, looks_of
+from dragoman.autopilot.sizes import FEWEST_TOKENS, TINY, ModelSize, learning_seconds
+from dragoman.autopilot.tokens import TokenCounts
 from dragoman.extras import EXTRAS, install_command
 
 _UPDATES_AN_EPOCH = {"gpu": 5, "cpu": 35}
@@ -97,7 +97,7 @@ def batch(
         reason = "smaller, since time allows few updates"
     fewest = _fewest_tokens(size, counts, pieces, machine, minutes)
     if wanted < fewest:
-        wanted, reason = fewest, "the smallest, for the corpus or the time is small"
+        wanted, reason = fewest, "the smallest, because there is little data or time"
     fits = machine.gpu_bytes // (2 * size.gpu_bytes_per_token) if machine.gpu else _MOST_ON_CPU
     accumulate = -(-wanted // max(1024, fits))
     tokens = round_down(wanted / accumulate)
@@ -154,7 +154,7 @@ def dropout(profile: Profile, size: ModelSize, epochs: float) -> Choice[float]:
     by_pairs = next((rate for limit, rate in table if profile.pairs < limit), 0.1)
     by_epochs = next((rate for limit, rate in _DROPOUT_BY_EPOCHS if epochs < limit), 1.0)
     low, high = size.dropout
-    if is_arithmetic(profile):
+    if kind_of(profile) is Kind.NUMBERS:
         return Choice(low, "outputs are computed from every digit")
     value = min(high, max(low, min(by_pairs, by_epochs)))
     if size.name in ("rnn", "convs2s") and profile.pairs < 100_000 and epochs >= 12:
@@ -177,7 +177,7 @@ def r_drop(profile: Profile, size: ModelSize, epochs: float, updates: int) -> Ch
     small = _R_DROP_SMALL_WORDS if spelt else _R_DROP_SMALL
     least = _R_DROP_EPOCHS[0 if (profile.pairs < small) == spelt else 1]
     often = epochs >= least and updates >= _R_DROP_UPDATES
-    if is_arithmetic(profile):
+    if kind_of(profile) is Kind.NUMBERS:
         return Choice(0.0, "no R-Drop: outputs are computed from every digit")
     if size is TINY if spelt else profile.overlap >= _MOSTLY_COPIED:
         return Choice(0.0, "no R-Drop: the model is small, or outputs are mostly copied")
@@ -267,7 +267,10 @@ def averaging(updates: int) -> float:
     )
 
 
-def validation(profile: Profile, machine: Machine, updates: int) -> Choice[dict[str, Any]]:
+def validation(
+    profile: Profile, machine: Machine, updates: int, by_time: bool = False
+) -> Choice[dict[str, Any]]:
+    """How often and on how much the model is validated; `by_time`: when the clock says so."""
     every = max(1, round_down(min(max(50, updates // _VALIDATIONS), 5000, -(-updates // 2))))
     sentences = (1000 if machine.gpu else 400) if is_spelt(profile) else (500 if machine.gpu else 200)
     section = {
@@ -276,7 +279,8 @@ def validation(profile: Profile, machine: Machine, updates: int) -> Choice[dict[
         "log_every": max(1, min(100, every // 10)),
         "validate_sentences": sentences,
     }
-    return Choice(section, f"every {every:,} updates, on up to {sentences:,} outputs")
+    often = "evenly spaced in time" if by_time else f"every {every:,} updates"
+    return Choice(section, f"{often}, on up to {sentences:,} outputs")
 
 
 def describe_copies(profile: Profile) -> str | None:

@@ -82,14 +82,19 @@ def corpus(
     max_length: Annotated[int, typer.Option(help="Most tokens a side.")] = 256,
     max_ratio: Annotated[float, typer.Option(help="Highest ratio of the two sides, in tokens.")] = 9.0,
     keep_duplicates: Annotated[
-        bool, typer.Option("--keep-duplicates", help="Do not count them out.")
+        bool, typer.Option("--keep-duplicates", help="Keep duplicates, in the count of what training drops.")
     ] = False,
-    drop_copies: Annotated[bool, typer.Option("--drop-copies", help="Count untranslated pairs out.")] = False,
+    drop_copies: Annotated[
+        bool, typer.Option("--drop-copies", help="Drop untranslated pairs, in that count.")
+    ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Count suspects and untranslated pairs out.")
+        bool, typer.Option("--strict", help="Drop untranslated and suspicious pairs, in that count.")
     ] = False,
     suspects: Annotated[
-        bool, typer.Option("--suspects/--no-suspects", help="Look for pairs that are no translations.")
+        bool,
+        typer.Option(
+            "--suspects/--no-suspects", help="Look for suspicious pairs: not translations of each other."
+        ),
     ] = True,
     cluster: Cluster = None,
 ) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 def profile_rows(profile: "Profile") -> list[list[str]]:
     """Name, source, target."""
-    from dragoman.autopilot.tokens import looks_of
+    from dragoman.autopilot.kinds import looks_of
 
     def both(name: str, show: Any) -> list[str]:
         return [name, *(show(side) for side in (profile.src, profile.tgt))]

@@ -43,4 +43,4 @@ def import_model(
     for module in state[NEW]:
         typer.echo(f"{module}: it has no weights there and is initialised at random")
     if next_step := learning_of(run.config).next_step:
-        typer.echo(f"{next_step} {quote(str(run.directory))}")
+        typer.echo(next_step.format(run=quote(str(run.directory))))

@@ -1,5 +1,8 @@
 """`dragoman lab`: claims of lectures, each tested by one command."""
 
+import shutil
+import sys
+import textwrap
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -40,7 +43,7 @@ def lab(
 ) -> None:
     """Test a claim of the lectures: train, measure, draw, decide.
 
-    Ctrl-C saves and stops; the same command goes on. Runs are ordinary run directories in OUT/runs.
+    Ctrl-C saves and stops; the same command continues. Runs are ordinary run directories in OUT/runs.
     """
     if not arguments:
         print_list()
@@ -71,7 +74,7 @@ def lab(
     try:
         failed = run_in_order(place, chosen) if jobs == 1 else run_many(place, chosen, jobs, cores)
     except Interrupted as stopped:
-        typer.echo("stopped; the same command goes on", err=True)
+        typer.echo("stopped; the same command continues", err=True)
         raise typer.Exit(stopped.status) from None
     finally:
         if (book := place.write_book()) is not None:
@@ -114,8 +117,6 @@ def run_many(place: "Lab", chosen: "list[Experiment]", jobs: int, cores: int) ->
 
 def progress_of(label: str, seed: int, number: int, count: int) -> "Display":
     """A line for each run, which follows its updates on a terminal."""
-    import sys
-
     from rich.progress import BarColumn, Progress, TextColumn
 
     from dragoman.training.display import NoDisplay
@@ -164,5 +165,14 @@ def print_list(echo: Callable[[str], None] = typer.echo) -> None:
         for experiment in experiments:
             if experiment.lecture == number:
                 mark = " " if experiment.trains else "·"
-                echo(f"  {mark} {experiment.name:<{width}}  {experiment.claim}")
-    echo("\n· needs no training.   dragoman lab NAME --quick runs one, dragoman lab all makes the book.")
+                echo(_wrapped(f"  {mark} {experiment.name:<{width}}  ", experiment.claim))
+    echo("\n· needs no training, and takes seconds.")
+    echo("dragoman lab NAME --quick runs a small one; dragoman lab all makes the book.")
+
+
+def _wrapped(name: str, claim: str) -> str:
+    """In a terminal long claims go on below themselves; in a pipe an experiment is a line."""
+    if not sys.stdout.isatty():
+        return name + claim
+    room = max(24, shutil.get_terminal_size().columns - len(name) - 1)
+    return name + f"\n{' ' * len(name)}".join(textwrap.wrap(claim, room, break_on_hyphens=False))

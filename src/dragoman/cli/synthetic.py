@@ -44,7 +44,7 @@ def corpus_progress(total: int) -> Iterator[Callable[[int, int], None]]:
             yield report
         except KeyboardInterrupt:
             where = f"stopped at line {done:,} of {total:,}"
-            typer.echo(f"{where}; the same command goes on after the last chunk written", err=True)
+            typer.echo(f"{where}; the same command continues after the last chunk written", err=True)
             raise
 
 

@@ -52,8 +52,8 @@ def train(
 ) -> None:
     """Train a translator. What is not given is chosen from the data and the machine.
 
-    Ctrl-C saves and stops (exit status 130; SIGTERM: 143); `dragoman resume RUN` goes on. Several processes:
-    `torchrun --standalone --nproc-per-node N -m dragoman train ...`.
+    Ctrl-C saves and stops (exit status 130; SIGTERM: 143); `dragoman resume RUN` continues. Several
+    processes: `torchrun --standalone --nproc-per-node N -m dragoman train ...`.
     """
     from dragoman.cli.clustered import encoding_on
     from dragoman.training.api import plan_and_train

@@ -61,15 +61,19 @@ def translate(
         str | None, typer.Option(help="Search method: beam, exhaustive, sample or mbr.")
     ] = None,
     beam: Beam = None,
-    n_best: Annotated[int | None, typer.Option(help="Translations of each sentence.")] = None,
+    n_best: Annotated[
+        int | None, typer.Option(help="Translations of each sentence: line number, score, text.")
+    ] = None,
     alpha: Alpha = None,
     prefix: Annotated[
-        str | None, typer.Option(help="How translations begin: text, or @FILE (lines).")
+        str | None, typer.Option(help="How translations begin: a text, or @FILE with a line each.")
     ] = None,
     prefix_open: Annotated[
         bool, typer.Option("--prefix-open", help="The last word of a prefix may be incomplete.")
     ] = False,
-    glossary: Annotated[Path | None, typer.Option(help="TSV or CSV: source term, target term (a|b).")] = None,
+    glossary: Annotated[
+        Path | None, typer.Option(help="Terms, as TSV or CSV: source, target or targets (a|b).")
+    ] = None,
     terms: TermsHow = None,
     memory: Annotated[list[Path] | None, typer.Option(help="Translation memory (repeatable).")] = None,
     memory_least: MemoryLeast = None,
@@ -87,12 +91,14 @@ def translate(
     protect_numbers: Annotated[
         bool, typer.Option("--protect-numbers", help="Keep numbers with signs or many digits too.")
     ] = False,
-    align: Annotated[bool, typer.Option("--align", help="Word alignment after each: TAB 0-0 1-2.")] = False,
+    align: Annotated[
+        bool, typer.Option("--align", help="Add the word alignment, after a tab: 0-0 1-2.")
+    ] = False,
     confidence: Annotated[
-        bool, typer.Option("--confidence", help="Confidence after each: TAB 0.93.")
+        bool, typer.Option("--confidence", help="Add the confidence, after a tab: 0.93.")
     ] = False,
     flag_below: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Mark the less confident ones: TAB check.")
+        float | None, typer.Option(min=0, max=1, help="Mark those with less confidence, after a tab: check.")
     ] = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Print each translation while it is found.")

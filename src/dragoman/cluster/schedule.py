@@ -62,7 +62,7 @@ class Refused(NamedTuple):
 Reply = Ready | Made | Failed | Gone | Refused
 
 
-class HiredWorkers(Protocol):
+class WorkerGroup(Protocol):
     def wanted(self) -> int:
         """How many workers there may be at the moment."""
         ...
@@ -112,7 +112,7 @@ class Schedule(Generic[T]):
     """The state of one map over chunks."""
 
     def __init__(
-        self, workers: HiredWorkers, chunks: Iterable[list[T]], begun: int, tell: Callable[[str], None]
+        self, workers: WorkerGroup, chunks: Iterable[list[T]], begun: int, tell: Callable[[str], None]
     ) -> None:
         self._workers, self._tell = workers, tell
         self._chunks, self._line = iter(chunks), begun + 1

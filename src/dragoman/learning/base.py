@@ -81,7 +81,7 @@ class Learning:
     purpose: Purpose
     """Use of the trained model."""
     next_step: str | None = None
-    """The command to suggest after training, without the name of the run."""
+    """The command to suggest after training, with {run} for the directory of the run."""
     label_smoothing: float = 0.0
     """Default of `objective.label_smoothing`."""
     unit: str = "tok"

@@ -34,7 +34,7 @@ _NO_SOURCE = np.zeros(0, dtype=np.int64)
 class Causal(FromText):
     name = "causal"
     purpose: Purpose = "generate"
-    next_step = "generate text with:  dragoman generate"
+    next_step = "generate text with:  dragoman generate {run}"
     reads_source = False
     counts = True
 

@@ -37,7 +37,7 @@ _BEGIN, _END = np.array([BOS_ID]), np.array([EOS_ID])
 
 class Masked(HiddenPieces):
     name = "masked"
-    next_step = "fine-tune it with:  dragoman finetune"
+    next_step = "fine-tune it with:  dragoman finetune {run} FILES --task KIND"
     packed_lengths = 64  # packed texts are almost full, so they have few different lengths
 
     def preset(self, gpu: bool) -> str:  # noqa: ARG002

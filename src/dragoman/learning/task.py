@@ -44,7 +44,7 @@ class LabelledTask(Learning):
     name = "task"
     learns_from = "labels"
     purpose: Purpose = "predict"
-    next_step = "use it with:  dragoman predict"
+    next_step = "use it with:  dragoman predict {run}"
     unit = "targets"
     has_perplexity = False
 

@@ -126,7 +126,7 @@ class Noised:
 class FromNoise(FromText):
     """Objectives in which an encoder-decoder reconstructs text: T5 and BART."""
 
-    next_step = "fine-tune it with:  dragoman finetune"
+    next_step = "fine-tune it with:  dragoman finetune {run} FILES --task KIND"
 
     def noise(self, config: RunConfig, tokenizer: Tokenizer) -> Noise:
         raise NotImplementedError

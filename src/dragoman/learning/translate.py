@@ -42,7 +42,7 @@ class Translate(Learning):
     name = "translate"
     learns_from = "pairs"
     purpose: Purpose = "translate"
-    next_step = "translate with:  dragoman translate"
+    next_step = "translate with:  dragoman translate {run}"
     label_smoothing = 0.1
     several_languages = True
 

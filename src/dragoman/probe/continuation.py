@@ -14,7 +14,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class LikelyPiece:
+class PieceInPlace:
     text: str
     """The part of the text that this piece added: nothing, if it ends inside a character."""
     log_prob: float
@@ -26,12 +26,12 @@ class LikelyPiece:
 
 def scored_pieces(
     translator: Translator, source: Sequence[int], found: Hypothesis, begin: int, end: int, count: int
-) -> list[LikelyPiece]:
+) -> list[PieceInPlace]:
     """The pieces of the text from `begin` to `end` of a line, each with the `count` most probable ones.
     `source` is what the model read before the line, without its last `</s>`."""
     tokenizer = translator.tgt_tokenizer
     best = _most_probable(translator, source, found.tokens, count)
-    decoder, place, parts = IncrementalDecoder(tokenizer), 0, list[LikelyPiece]()
+    decoder, place, parts = IncrementalDecoder(tokenizer), 0, list[PieceInPlace]()
     for number, token in enumerate(found.tokens):
         part = decoder.push(token)
         if number == len(found.tokens) - 1:
@@ -39,7 +39,7 @@ def scored_pieces(
         first, place = place, place + len(part)
         if (place > begin or first >= begin) and (first < end or (first == place == end)):
             own = part[max(0, begin - first) : max(0, end - first)]
-            parts.append(LikelyPiece(own, found.token_scores[number], best[number], max(0, first - begin)))
+            parts.append(PieceInPlace(own, found.token_scores[number], best[number], max(0, first - begin)))
     return parts
 
 

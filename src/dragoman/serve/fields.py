@@ -1,8 +1,9 @@
 """The fields of a request, from JSON, a form, or the query string."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
@@ -11,6 +12,7 @@ from starlette.requests import Request
 
 from dragoman.serve.refusal import Refusal
 
+_MOST_FIELDS = 1000
 _TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no", "")
 
 
@@ -81,10 +83,16 @@ async def read_fields(request: Request) -> Fields:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
         try:
-            form = await request.form(max_files=1, max_fields=1000, max_part_size=1 << 20)
+            if kind == "multipart/form-data":
+                form = await request.form(max_files=1, max_fields=_MOST_FIELDS, max_part_size=1 << 20)
+                items = form.multi_items()
+            else:
+                # Starlette takes unescaped bytes for Latin-1; curl -d sends what it is given, in UTF-8.
+                text = (await request.body()).decode("utf-8")
+                items = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
         except (HTTPException, MultiPartException, ValueError, LookupError, AttributeError):
             raise Refusal(400, "Invalid request: the form cannot be read") from None
-        values |= _grouped(form.multi_items())
+        values |= _grouped(items)
     elif body := await request.body():
         values |= read_object(body)
     return Fields(values)
@@ -101,7 +109,7 @@ def read_object(body: bytes) -> dict[str, Any]:
     return found
 
 
-def _grouped(items: list[tuple[str, Any]]) -> dict[str, Any]:
+def _grouped(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, list[Any]] = {}
     for name, value in items:
         found.setdefault(name, []).append(value)

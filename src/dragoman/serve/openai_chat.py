@@ -20,7 +20,7 @@ _TOKENS = 64
 _MOST_MESSAGES = 256
 
 
-class Part(BaseModel):
+class TextPart(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     type: Literal["text"]
@@ -31,7 +31,7 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[Part]
+    content: str | list[TextPart]
 
     @property
     def lines(self) -> list[str]:

@@ -14,7 +14,7 @@ from dragoman.config import from_dict, to_dict
 from dragoman.errors import UserError, is_out_of_memory
 from dragoman.learning import learning_of
 from dragoman.runs.directory import Corpus, Outcome, Run
-from dragoman.runs.records import Sample
+from dragoman.runs.records import Sample, metric_name
 from dragoman.training.batches import Batches, UpdateBatch
 from dragoman.training.budget import COOLING, Budget, StopRequest
 from dragoman.training.checkpoints import CheckpointPolicy
@@ -122,9 +122,10 @@ class Loop:
         if self.run.config.budgeted:
             cooling = progress.spent.cooling_since if progress.spent else None
             if cooling is not None and share >= cooling + COOLING:
-                return f"early stopping: {config.metric} and loss no better"
+                return f"early stopping: {_unimproved(config.metric)}"
         elif config.patience is not None and progress.stale >= config.patience:
-            return f"early stopping: {config.metric} no better in {progress.stale} validations"
+            name = metric_name(config.metric)
+            return f"early stopping: {name} has not improved in {progress.stale} validations"
         return None
 
     def _due(self) -> tuple[bool, bool]:
@@ -297,7 +298,7 @@ class Loop:
         if spent.stale >= patience:
             spent.cooling_since = self.training.time_share
             self.log.say(
-                f"neither {self.config.metric} nor loss has become better in {spent.stale} validations: the "
+                f"{_unimproved(self.config.metric)} in {spent.stale} validations: the "
                 "learning rate falls to 0 now, and the run ends early"
             )
 
@@ -314,3 +315,9 @@ class Loop:
                 f"alone give {of_frequencies:.2f}. If it stays there, start again with another optim.rate, "
                 "a longer schedule.warmup, less dropout or, for a Transformer, model.norm=pre"
             )
+
+
+def _unimproved(metric: str) -> str:
+    """What a budget's early stopping waits for; the loss is asked beside every other metric."""
+    other = "" if metric == "loss" else f"neither {metric_name(metric)} nor "
+    return f"{other}loss has {'' if other else 'not '}improved"

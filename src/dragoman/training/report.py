@@ -72,10 +72,10 @@ def report_rows(
 ) -> list[tuple[str, str]]:
     """The report in a few rows, for the terminal."""
     metric, best = run.config.train.metric, run.best
-    rows = [("training", f"{outcome.update:,} updates in {duration(seconds)}: {outcome.reason}")]
+    rows = [("training", f"{outcome.update:,} updates in {duration(seconds)}; {outcome.reason}")]
     if best is not None:
         value = scored(best["metric"], best["value"])
-        rows.append(("best", f"{best['name']}, {value} on the validation set"))
+        rows.append(("best", f"checkpoint {best['name']}, {value} on the validation set"))
     if said is not None:
         rows.append(("search", run.config.search.summary))
         kinds = find_kinds(said.sources, said.references, said.outputs)
@@ -246,7 +246,7 @@ def _next_part(run: Run) -> list[str]:
     commands = []
     next_step = learning_of(run.config).next_step
     if next_step:
-        commands.append(f"{next_step.split(':')[-1].strip()} {directory}")
+        commands.append(next_step.split(":")[-1].strip().format(run=directory))
     if run.config.purpose == "translate":
         commands.append(f"dragoman evaluate {directory} TEST_FILES")
     if best is not None and is_perfect(best["metric"], best["value"]):

@@ -159,7 +159,7 @@ def closing_lines(run: Run, outcome: Outcome, seconds: float) -> list[str]:
             f"best checkpoint: {best['name']}, {scored(best['metric'], best['value'])} on the validation set"
         )
     next_step = learning_of(run.config).next_step
-    return [*lines, f"{next_step} {directory}"] if next_step else lines
+    return [*lines, next_step.format(run=directory)] if next_step else lines
 
 
 def _stopped_by(

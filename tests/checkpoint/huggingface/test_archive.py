@@ -126,6 +126,15 @@ def test_the_same_numbers(archive: Path) -> None:
     assert (logits[..., :2] < -5000).all()  # Marian has no <pad>
 
 
+def test_blank_lines_and_remarks_in_a_vocabulary_are_no_pieces(tmp_path: Path) -> None:
+    directory = write(tmp_path / "in", OPTIONS, weights())
+    path = directory / "opus.vocab.yml"
+    path.write_text("# made by marian-vocab\n\n" + path.read_text("utf-8") + "  \n", "utf-8")
+    loaded = read_model(directory)
+    assert loaded.src_tokenizer.size == SIZE + 2  # with <pad>, which stands for two control pieces
+    assert loaded.src_tokenizer.pieces(loaded.src_tokenizer.encode("ab c")) == ["▁", "ab", "▁", "c"]
+
+
 def test_each_side_is_cut_by_its_own_sentencepiece_model(tmp_path: Path) -> None:
     """As published for transformers: two models, and one vocabulary that numbers the pieces of both."""
     theirs().save_pretrained(tmp_path)

@@ -95,6 +95,10 @@ def test_weights_that_do_not_belong(directory: Path) -> None:
     refused(directory, "has an unknown tensor 'adapter.weight'")
     save_file({**tensors, "lm_head.weight": torch.zeros(265, 16)}, path)
     refused(directory, "'lm_head.weight' is not the same as 'model.shared.weight'")
+    places = "model.decoder.embed_positions.weight"
+    rows, width = tensors[places].shape
+    save_file({**tensors, places: torch.zeros(rows - 1, width)}, path)
+    refused(directory, rf"decoder.positions.weight.*\[{rows - 3}, {width}\].*\[{rows - 2}, {width}\]")
     shared = tensors["model.shared.weight"]
     save_file({**tensors, "model.shared.weight": torch.zeros(shared.shape, dtype=torch.int64)}, path)
     refused(directory, "'model.shared.weight' holds no floating-point numbers, but torch.int64")

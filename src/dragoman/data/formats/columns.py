@@ -26,7 +26,6 @@ _ROWS_FOR_A_CONSTANT = 5
 _ROWS_FOR_A_CHOICE = 20
 """The same for one with few values, such as names of authors."""
 _SHARE_OF_A_CHOICE = 0.1
-_OR_NUMBERS = ("id", "no")
 CellRows = Sequence[Sequence[str]]
 
 
@@ -57,18 +56,20 @@ def find_sides(
 def language_columns(names: Sequence[str], rows: CellRows = ()) -> dict[int, str]:
     """The columns that are named after languages, with their codes; none where this is not a header.
 
-    `id` is Indonesian and `no` Norwegian in a row of languages, but the number of a row beside other fields,
-    beside two other languages, and above numbers.
+    `id` is Indonesian, `no` Norwegian and `nr` Ndebele in a row of languages, but the number of a row beside
+    other fields, beside two other languages, and above numbers.
     """
     names = [_bare(name) for name in names]
     if not all(_FIELD_NAME.fullmatch(name) for name in names if name):
         return {}
     codes = {position: code for position, name in enumerate(names) if (code := language_in(name))}
-    certain = {position: code for position, code in codes.items() if code not in _OR_NUMBERS}
+    certain = {position: code for position, code in codes.items() if not is_key(names[position])}
     cells = _columns(rows, len(names))
     numbered = any(_is_metadata(cells[position]) for position in codes.keys() - certain.keys())
     if len(codes) < len(names) or len(certain) >= 2 or numbered:
         codes = certain
+    texts = {position: code for position, code in codes.items() if not _is_metadata(cells[position])}
+    codes = texts if len(texts) >= 2 else codes
     return codes if len(set(codes.values())) == len(codes) >= 2 else {}
 
 

@@ -10,13 +10,13 @@ from dragoman.lab.experiment import Experiment, Pictures, Verdict, fails, holds
 from dragoman.lab.statistics import Numbers, averages, exact
 from dragoman.models.task_heads import ScalarMix
 
-LAYERS = ("embedding", "layer 1", "layer 2")
+LAYERS: tuple[str, ...] = ("embedding", "layer 1", "layer 2")
 LEFT = ((1.0, 0.0), (2.0, -1.0), (0.0, 3.0))
 """For each layer what the network from left to right says of the word. Both start with the same embedding."""
 RIGHT = ((1.0, 0.0), (1.0, 1.0), (-2.0, 1.0))
 WISHES, SCALE = (0.0, math.log(2.0), 0.0), 2.0
 """What a task has learnt: w, whose softmax are the shares 1/4, 1/2, 1/4; and γ."""
-DIMENSIONS = ("left 1", "left 2", "right 1", "right 2")
+DIMENSIONS: tuple[str, ...] = ("left 1", "left 2", "right 1", "right 2")
 
 
 def measure(_bench: Bench) -> Numbers:

@@ -161,8 +161,10 @@ class _Choosing:
         if family is None and (positions := training.positions(self.profile)).value != "sinusoidal":
             section["positions"] = positions.value
             self._because("positions", f"{positions.value}: {positions.reason}")
+        own = _mapping(self.given.get("model"))
         if (
-            said(self.given, "model.copy") is None
+            "copy" not in own
+            and _attends(own)
             and (copying := training.copying(self.profile, self.machine)).value
         ):
             section["copy"] = True
@@ -255,9 +257,14 @@ def _given_cut(given: Mapping[str, Any]) -> Choice[int | None] | None:
 
 def _free_attention(model: Mapping[str, Any]) -> bool:
     """Whether a recurrent model has attention whose kind the user has not chosen."""
+    return _attends(model) and not {"attention", "wiring", "input_feeding", "attention_dim"} & set(model)
+
+
+def _attends(model: Mapping[str, Any]) -> bool:
+    """Whether a model has attention, or may have it. One without is not given a copy of its source either."""
     named = PRESETS.get(str(model.get("preset")))
-    attends = named is None or getattr(named.make(), "attention", "none") != "none"
-    return attends and not {"attention", "wiring", "input_feeding", "attention_dim"} & set(model)
+    usual = getattr(named.make(), "attention", None) if named is not None else None
+    return model.get("attention", usual) != "none"
 
 
 def _pieces(profile: Profile, tokenizer: Mapping[str, Any]) -> int:

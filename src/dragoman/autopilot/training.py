@@ -217,11 +217,11 @@ def positions(profile: Profile) -> Choice[str]:
     return Choice("sinusoidal", "the usual ones")
 
 
-def copying(profile: Profile, machine: Machine) -> Choice[bool]:
+def copying(profile: Profile, machine: Machine, joint: bool = True) -> Choice[bool]:
     """Whether the model copies source pieces: if rare words of targets, or on a CPU most of their letters,
     are those of their source. It makes updates slower, so other text is learned better without it."""
     most = _MOST_FOR_COPYING["gpu" if machine.gpu else "cpu"]
-    copied = _copied(profile, machine) if profile.pairs <= most else None
+    copied = _copied(profile, machine, joint) if profile.pairs <= most else None
     if copied is None:
         return Choice(False, "few rare words are copied, or many pairs teach them")
     return Choice(
@@ -229,7 +229,7 @@ def copying(profile: Profile, machine: Machine) -> Choice[bool]:
     )
 
 
-def _copied(profile: Profile, machine: Machine) -> str | None:
+def _copied(profile: Profile, machine: Machine, joint: bool) -> str | None:
     """What is copied, in words. None if it is too little."""
     tgt, letters = looks_of(profile.tgt, profile.pairs), profile.own_letters
     if is_spelt(profile):
@@ -240,7 +240,7 @@ def _copied(profile: Profile, machine: Machine) -> str | None:
     if named:
         share = percent(profile.copied_words)
         return f"{share} of the rare words of targets stand in their source and not in others"
-    if much and not machine.gpu:
+    if much and joint and not machine.gpu:  # two vocabularies may have no piece in common
         return (
             f"{percent(profile.overlap)} of the letters of targets stand in their source, and fewer in others"
         )

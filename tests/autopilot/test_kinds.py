@@ -209,6 +209,7 @@ def test_a_model_copies_where_what_is_rare_stands_in_the_source() -> None:
     symbols = dataclasses.replace(profile_of(long_symbols(300)), copied_letters=0.6, overlap=0.8)
     assert chosen(symbols).sections["tokenizer"]["joint"] is False and not copies(symbols)
     assert not copies(profile_of(words(300)), tokenizer={"joint": False})
+    assert not copies(profile_of([(f"{n}/{n + 5}", f"{n + 5}-{n}") for n in range(300)]))
     assert chosen(profile_of(records(300)), LARGE_GPU).sections["model"]["copy"]
     assert copies(queried) and not copies(translated) and not copies(spelt)
     assert not copies(scaled(queried, 1_000_000))

@@ -233,7 +233,7 @@ def _copied(profile: Profile, machine: Machine, joint: bool) -> str | None:
     """What is copied, in words. None if it is too little."""
     tgt, letters = looks_of(profile.tgt, profile.pairs), profile.own_letters
     if is_spelt(profile):
-        much, named = letters >= _COPIED_SPELT, False
+        much, named = letters >= _COPIED_SPELT and kind_of(profile) is not Kind.NUMBERS, False
     else:
         much = letters >= _COPIED_LETTERS and profile.overlap >= MOSTLY_COPIED
         named = profile.copied_words >= (_COPIED_WORDS if tgt.formal or tgt.closed else _COPIED_NAMES)

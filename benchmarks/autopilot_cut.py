@@ -1,5 +1,7 @@
-"""Tasks cut from data sets: text that is spoilt and restored, words that are taken apart, known sets the other way round.
-No choice of the autopilot was tuned on them before they were measured for the first time."""
+"""Tasks cut from data sets: text is spoilt and restored, words are taken apart, sets are turned round.
+
+No choice of the autopilot was tuned on them before they were planned and measured for the first time.
+"""
 
 import gzip
 import re
@@ -10,7 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
-Pair = tuple[str, str]
+from autopilot_made import HELD_BACK, Pair, write_parts
+
 Rows = Iterable[Pair]
 
 
@@ -228,8 +231,15 @@ CUTS: dict[str, tuple[Callable[[Path], Rows], int]] = {
 """With the number of pairs for training."""
 
 
+def cut_writer(name: str) -> Callable[[Path, Path], None]:
+    def write(data: Path, out: Path) -> None:
+        write_parts(cut(name, data, HELD_BACK), out)
+
+    return write
+
+
 def cut(name: str, data: Path, held_back: int) -> dict[str, list[Pair]]:
-    """Different pairs in an order of its own, of which the last `held_back` test and those before them validate; fewer if
+    """Different pairs in an order of its own. The last `held_back` test, those before them validate; fewer if
     there are few."""
     make, count = CUTS[name]
     rows = [pair for pair in dict.fromkeys(make(data)) if all(side.strip() for side in pair)]

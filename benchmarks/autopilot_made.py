@@ -1,9 +1,14 @@
-"""Tasks for `benchmarks/autopilot.py` that need no data set: their pairs follow from a rule, and are the same
-every time. Each is a list of distinct pairs, of which the last 500 test and the 500 before them validate."""
+"""Tasks for `benchmarks/autopilot.py` that need no data set: their pairs follow from a rule.
 
-from collections.abc import Callable, Iterator
+They are the same every time. Each task is a list of distinct pairs, of which the last 500 test and the 500
+before them validate. More of them are in `autopilot_unseen.py`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
+
+from autopilot_unseen import UNSEEN_RULES
 
 HELD_BACK = 500
 """Pairs for validation, and as many for the test."""
@@ -117,7 +122,7 @@ RULES: dict[str, tuple[Callable[[Random], Pair], int]] = {
 
 
 def pairs(name: str) -> Iterator[Pair]:
-    rule, count = RULES[name]
+    rule, count = {**RULES, **UNSEEN_RULES}[name]
     dice, known = Random(name), set[Pair]()
     while len(known) < count + 2 * HELD_BACK:
         pair = rule(dice)
@@ -131,9 +136,13 @@ def writer(name: str) -> Callable[[Path, Path], None]:
         rows = list(pairs(name))
         kept = len(rows) - 2 * HELD_BACK
         parts = {"train": rows[:kept], "dev": rows[kept:-HELD_BACK], "test": rows[-HELD_BACK:]}
-        for part, chosen in parts.items():
-            for side, suffix in enumerate(("src", "tgt")):
-                text = "".join(f"{pair[side]}\n" for pair in chosen)
-                (out / f"{part}.{suffix}").write_text(text, encoding="utf-8")
+        write_parts(parts, out)
 
     return write
+
+
+def write_parts(parts: Mapping[str, Sequence[Pair]], out: Path) -> None:
+    for part, chosen in parts.items():
+        for side, suffix in enumerate(("src", "tgt")):
+            text = "".join(f"{pair[side]}\n" for pair in chosen)
+            (out / f"{part}.{suffix}").write_text(text, encoding="utf-8")

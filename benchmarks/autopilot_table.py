@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from autopilot_tasks import HELD_OUT, TASKS, TUNED, Task
+from autopilot_tasks import HELD_OUT, TASKS, TUNED, UNSEEN, Task
 
 ARMS: dict[str, tuple[str, ...]] = {
     "default": (),
@@ -45,7 +45,11 @@ def _rows(own: list[dict[str, Any]]) -> list[str]:
         for arm in arms
     }
     rows = []
-    for title, tasks in (("Tasks that rules were tuned on", TUNED), ("Other tasks", HELD_OUT)):
+    for title, tasks in (
+        ("Tasks that rules were tuned on", TUNED),
+        ("Other tasks", HELD_OUT),
+        ("Many kinds", UNSEEN),
+    ):
         results = {name: {arm: by_key[name, arm] for arm in arms} for name in tasks}
         if any(any(own.values()) for own in results.values()):
             rows += [f"{title}:", "", *_scores(tasks, arms, results), ""]

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autopilot_cut import CUTS, cut_writer
 from autopilot_made import RULES, writer
+from autopilot_unseen import UNSEEN_RULES
 
 Pairs = tuple[str, str]
 Setting = tuple[str, ...]
@@ -121,6 +123,10 @@ def _write_cmudict(data: Path, out: Path) -> None:
 _INFLECTION, _G2P = "inflection-sigmorphon2018", "g2p-sigmorphon2020"
 _G2P_LATER = "g2p-sigmorphon2021"
 _PARTS_OF_IRISH = ("train", "dev", "test-en2ga")
+_CUT_METRICS = {
+    **dict.fromkeys(("accents 10k", "capitals 10k", "spaces 10k", "gn-es 13k", "tr-ru 9k"), "bleu"),
+    **dict.fromkeys(("keywords 10k", "en-sw 2k", "zh-ja 9k", "replies 50k", "terms en-hi 400"), "chrf"),
+}
 _WRITTEN = [("train.src", "train.tgt"), ("dev.src", "dev.tgt"), ("test.src", "test.tgt")]
 
 
@@ -221,4 +227,12 @@ HELD_OUT: dict[str, Task] = {
     ),
     **{name: Task(*_WRITTEN, "exact", _WORDS, "", writer(name)) for name in RULES},
 }
-TASKS = {**TUNED, **HELD_OUT}
+UNSEEN: dict[str, Task] = {
+    **{name: Task(*_WRITTEN, "exact", _WORDS, "", writer(name)) for name in UNSEEN_RULES},
+    **{
+        name: Task(*_WRITTEN, _CUT_METRICS.get(name, "exact"), _SENTENCES, "", cut_writer(name))
+        for name in CUTS
+    },
+}
+"""Tasks of many kinds, for mistakes of the plans."""
+TASKS = {**TUNED, **HELD_OUT, **UNSEEN}

@@ -95,5 +95,5 @@ def _counted(room: str, counts: Counter[str]) -> str:
 
 
 def _told(row: dict[str, Any], entry: dict[str, str] | None) -> str:
-    reason = entry["reason"] if entry else "not judged yet"
+    reason = entry["reason"] if entry else f"Not judged; {row['by'].replace('no test', 'no recorded test')}."
     return f"- `{row['file']}` `{row['line']}`: `{row['change']}`. {reason}"

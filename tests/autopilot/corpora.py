@@ -100,6 +100,47 @@ def commands(count: int) -> Pairs:
     ]
 
 
+def codes(count: int) -> Pairs:
+    """Every letter becomes the next one, in words that nobody has seen."""
+    chance = random.Random(9)
+    texts = [" ".join(word(chance) for _ in range(chance.randint(2, 5))) for _ in range(count)]
+    return [(text, "".join(chr(ord(c) + 1) if c != " " else c for c in text)) for text in texts]
+
+
+def joined_up(count: int) -> Pairs:
+    """Sentences without spaces, and with them."""
+    return [(src.replace(" ", ""), src) for src, _ in sentences(count, types=300)]
+
+
+def records(count: int) -> Pairs:
+    """Records with names that occur once, and sentences about them."""
+    chance = random.Random(10)
+    rows = [(word(chance), word(chance), chance.choice(["Rome", "Oslo", "Lima"])) for _ in range(count)]
+    return [
+        (f"first[{a}], last[{b}], city[{c}]", f"The name of {a} {b} is known in {c}.") for a, b, c in rows
+    ]
+
+
+def terms(count: int) -> Pairs:
+    """Words and their explanations in up to three words."""
+    chance = random.Random(11)
+    return [
+        (word(chance), " ".join(word(chance, low=2, high=8) for _ in range(1 + n % 3))) for n in range(count)
+    ]
+
+
+def units(count: int) -> Pairs:
+    chance = random.Random(12)
+    numbers = (chance.randrange(1, 10_000) for _ in range(count))
+    return [(f"{number} km in m", f"{1000 * number} m") for number in numbers]
+
+
+def times(count: int) -> Pairs:
+    chance = random.Random(13)
+    pairs = ((chance.randrange(24), chance.randrange(60)) for _ in range(count))
+    return [(f"{minute} minutes after {hour} o'clock", f"{hour:02}:{minute:02}") for hour, minute in pairs]
+
+
 KINDS = {
     "words": words,
     "sounds": sounds,
@@ -110,4 +151,10 @@ KINDS = {
     "labels": labels,
     "abstracts": abstracts,
     "commands": commands,
+    "codes": codes,
+    "joined up": joined_up,
+    "records": records,
+    "terms": terms,
+    "units": units,
+    "times": times,
 }

@@ -1,6 +1,8 @@
 """The benchmark's table, and which settings by hand it tries."""
 
 import argparse
+import base64
+import re
 from itertools import islice
 from pathlib import Path
 
@@ -8,8 +10,10 @@ import pytest
 
 from autopilot import Job, Kept, lines
 from autopilot_made import HELD_BACK, RULES, _in_words, pairs, writer
+from autopilot_numbers import roman
 from autopilot_table import table
 from autopilot_tasks import TASKS, by_hand
+from autopilot_unseen import UNSEEN_RULES
 
 ROW = {
     "task": "g2p fr 3.6k",
@@ -49,14 +53,18 @@ def test_every_task_has_settings_by_hand(device: str) -> None:
     assert all(1 <= len(by_hand(task, device)) <= 3 for task in TASKS.values())
 
 
-@pytest.mark.parametrize("name", list(RULES))
+@pytest.mark.parametrize("name", [*RULES, *UNSEEN_RULES])
 def test_made_up_tasks_are_the_same_every_time_and_nothing_is_in_two_parts(name: str, tmp_path: Path) -> None:
     writer(name)(tmp_path, tmp_path)
     parts = {
         part: list(zip(*(lines(str(tmp_path / f"{part}.{side}")) for side in ("src", "tgt")), strict=True))
         for part in ("train", "dev", "test")
     }
-    assert [len(rows) for rows in parts.values()] == [RULES[name][1], HELD_BACK, HELD_BACK]
+    assert [len(rows) for rows in parts.values()] == [
+        {**RULES, **UNSEEN_RULES}[name][1],
+        HELD_BACK,
+        HELD_BACK,
+    ]
     assert len({row for rows in parts.values() for row in rows}) == sum(map(len, parts.values()))
     assert [row for rows in parts.values() for row in rows] == list(pairs(name))
     assert all(src and tgt for rows in parts.values() for src, tgt in rows)
@@ -78,3 +86,19 @@ def test_made_up_pairs_follow_their_rules() -> None:
         *("seven", "forty", "ninety-nine", "one hundred", "one hundred and one", "one thousand"),
         "twelve thousand thirteen",
     }
+
+
+def test_formats_and_codes_follow_their_rules() -> None:
+    assert [roman(n) for n in (4, 9, 14, 40, 1994, 3999)] == ["IV", "IX", "XIV", "XL", "MCMXCIV", "MMMCMXCIX"]
+    for src, tgt in islice(pairs("differences 10k"), 50):
+        first, second = map(int, src.split(" minus "))
+        assert first - second == int(tgt)
+    for src, tgt in islice(pairs("run lengths 5k"), 50):
+        assert src == "".join(letter * int(times) for letter, times in re.findall(r"([a-d])(\d+)", tgt))
+    for src, tgt in islice(pairs("base64 10k"), 50):
+        assert base64.b64decode(src).decode() == tgt
+    for src, tgt in islice(pairs("truth 2k"), 50):
+        assert tgt in ("true", "false") and src.count("(") == src.count(")")
+    times = dict(pairs("clock 300"))
+    assert times["at quarter past 3 pm"] == "15:15"
+    assert times["20 minutes to 12 am"] == "11:40"

@@ -6,14 +6,21 @@ from typing import Any
 
 import pytest
 from tests.autopilot.corpora import (
+    codes,
     commands,
     inflections,
+    joined_up,
+    labels,
     long_symbols,
     profile_of,
     queries,
+    records,
     sentences,
     sounds,
     summed_up,
+    terms,
+    times,
+    units,
     words,
 )
 from tests.autopilot.plans import CPU, LARGE_GPU, chosen, resolved, scaled
@@ -30,11 +37,63 @@ from dragoman.learning import LEARNING
 @pytest.mark.parametrize(
     ("pairs", "kind"),
     [
+        (sentences(300), Kind.TEXT),
+        (queries(300), Kind.TEXT),
+        (labels(300), Kind.TEXT),
+        (records(300), Kind.TEXT),  # rare words are copied whole
+        (times(300), Kind.TEXT),
+        (words(300), Kind.WORDS),
+        (sounds(300), Kind.WORDS),
+        (inflections(300), Kind.WORDS),
+        ([(form, tagged) for tagged, form in inflections(300)], Kind.WORDS),
+        (terms(300), Kind.WORDS),
+        ([(b, a) for a, b in terms(300)], Kind.WORDS),
+        (codes(300), Kind.LETTERS),
+        ([(src, src.translate(str.maketrans("aeo", "áéö"))) for src, _ in sentences(300)], Kind.LETTERS),
+        ([(src, " ".join(reversed(src.split()))) for src, _ in sentences(300)], Kind.TEXT),
+        (joined_up(300), Kind.LETTERS),
+        (units(300), Kind.NUMBERS),
+        ([(f"twenty {n % 7} and hundred {n % 9}", f"number{n}") for n in range(300)], Kind.TEXT),
+        ([(f"the word{n % 7} has a number{n % 9}", f"{n}") for n in range(300)], Kind.TEXT),
+        ([(f"{n} or {2 * n % 37}", "higher" if 2 * n % 37 < n else "lower") for n in range(300)], Kind.TEXT),
+        ([(f"{n} ? {2 * n % 371}", ">" if 2 * n % 371 < n else "<") for n in range(300)], Kind.NUMBERS),
+    ],
+)
+def test_the_kind_of_task(pairs: Any, kind: Kind) -> None:
+    assert kind_of(profile_of(pairs)) is kind
+
+
+def test_text_without_spaces_between_words_is_not_spelt_for_that() -> None:
+    chance = random.Random(1)
+    letters = "年月日本人大小中国出上下生学"
+    clauses = ["".join(chance.choices(letters, k=chance.randint(10, 30))) for _ in range(600)]
+    pairs = list(zip(clauses[:300], clauses[300:], strict=True))
+    assert profile_of(pairs).src.known_words < 0.1
+    found = chosen(profile_of(pairs)).sections
+    assert (found["tokenizer"]["kind"], found["train"]["metric"]) == ("bpe", "chrf")
+    words = [(clause[:2], clause[:3]) for clause in clauses]
+    assert chosen(profile_of(words)).sections["tokenizer"]["kind"] == "char"
+
+
+def test_features_have_letters() -> None:
+    for form in ("{h:02}:{m:02}", "{h}/{m}/1999", "{h}+{m}="):
+        rows = [(form.format(h=n % 24, m=n % 60), f"time {n}") for n in range(300)]
+        assert profile_of(rows).src.tags == 0.0
+    assert profile_of([("1SG;PST walk", "walked"), ("V;3 walk", "walks")]).src.tags == 1.0
+
+
+@pytest.mark.parametrize(
+    ("pairs", "kind"),
+    [
         (words(300), "char"),
         (sounds(300), "char"),
         (long_symbols(300), "word"),
         (inflections(300), "char"),
         (inflections(6000), "word"),
+        (codes(300), "char"),
+        (joined_up(300), "char"),
+        (terms(300), "char"),
+        (records(300), "bpe"),
         (sentences(300), "bpe"),
         (queries(300), "bpe"),
     ],
@@ -71,6 +130,10 @@ def test_symbols_become_pieces_and_words_are_spelt() -> None:
         (words(300), "exact"),
         (sounds(300), "exact"),
         (queries(300), "exact"),
+        (codes(300), "exact"),
+        (joined_up(300), "chrf"),
+        (times(300), "exact"),
+        ([(form, tagged) for tagged, form in inflections(300)], "exact"),
         (sentences(300), "chrf"),
         (sentences(6000), "bleu"),
     ],
@@ -135,11 +198,25 @@ def test_a_model_copies_where_what_is_rare_stands_in_the_source() -> None:
         return said
 
     queried = dataclasses.replace(profile_of(queries(300)), copied_words=0.9)
+    named = dataclasses.replace(profile_of(sentences(300)), copied_words=0.85)
+    retouched = dataclasses.replace(profile_of(sentences(300)), overlap=0.9, copied_letters=0.25)
     translated = dataclasses.replace(profile_of(sentences(300)), copied_words=0.35, copied_letters=0.9)
-    spelt = dataclasses.replace(profile_of(words(300)), copied_words=0.9)
+    spelt = dataclasses.replace(profile_of(sounds(300)), copied_words=0.9, copied_letters=0.1)
+    assert copies(named) and copies(retouched) and copies(profile_of(records(300)))
+    assert not copies(dataclasses.replace(retouched, copied_letters=0.05))
+    for letters in (retouched, profile_of(inflections(300)), profile_of(words(300))):
+        assert copies(letters)
+        assert "copy" not in chosen(letters, LARGE_GPU).sections["model"]
+    symbols = dataclasses.replace(profile_of(long_symbols(300)), copied_letters=0.6, overlap=0.8)
+    assert chosen(symbols).sections["tokenizer"]["joint"] is False and not copies(symbols)
+    assert not copies(profile_of(words(300)), tokenizer={"joint": False})
+    assert not copies(profile_of([(f"{n}/{n + 5}", f"{n + 5}-{n}") for n in range(300)]))
+    assert chosen(profile_of(records(300)), LARGE_GPU).sections["model"]["copy"]
     assert copies(queried) and not copies(translated) and not copies(spelt)
     assert not copies(scaled(queried, 1_000_000))
     assert copies(queried, model={"preset": "lstm"})
+    for without in ({"preset": "lstm-no-attention"}, {"preset": "lstm", "attention": "none"}):
+        assert not copies(queried, model=without)
     assert not copies(queried, model={"copy": False})
 
 

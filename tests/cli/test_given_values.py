@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dragoman.cli.given_values import check_values, refuse_overwriting
+from dragoman.cli.help import check_values, refuse_overwriting
 from dragoman.cli.main import app
 from dragoman.errors import UserError
 

@@ -56,7 +56,6 @@ def test_every_layer_is_there_and_the_last_one_after_the_norm() -> None:
     with torch.no_grad():
         found = model.read_layers(vectors, mask)
         assert len(found) == 1 + 3
-        for layer, before, after in zip(model.layers, found, [*found[1:-1], None], strict=False):
-            read = layer(before, EVERYTHING, UNRELATED)
-            expected = after if after is not None else found[-1]
-            torch.testing.assert_close(read if after is not None else model.final_norm(read), expected)
+        read = [layer(x, EVERYTHING, UNRELATED) for layer, x in zip(model.layers, found[:-1], strict=True)]
+        for after, expected in zip(found[1:], [*read[:-1], model.final_norm(read[-1])], strict=True):
+            torch.testing.assert_close(after, expected, atol=1e-12, rtol=0)

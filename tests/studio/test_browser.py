@@ -10,6 +10,7 @@ import pytest
 
 from browser import find
 from dragoman.studio.subjects import Subjects
+from studio.asking import TEXT
 from studio.browsing import DRAWN, READY, VIEWS, Page, opened, running
 
 if find() is None:
@@ -152,20 +153,19 @@ def test_the_tree_of_a_prompt_opens_where_the_choice_begins(page: Page) -> None:
     page.resize(None)
 
 
-def test_a_test_set_that_was_opened_is_shown_first(page: Page, subjects: Subjects, tmp_path: Path) -> None:
+def test_a_test_set_that_was_opened_is_shown_first(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "own.tsv").write_text("src\ttgt\nabc\tcba\nde\ted\n", encoding="utf-8")
+    subjects = Subjects([runs / "transformer"], device="cpu", text=TEXT)
     name = subjects.add_test([str(tmp_path / "own.tsv")])
-    page.reload()
-    page.show("data", "run=transformer&beam=1")
-    page.until(
-        "return document.getElementById('view').textContent.includes(values[0])",
-        f"2 of 2 sentences of {name}",
-    )
-    page.run(
-        "const set = document.querySelector('#view select'); set.value = '~validation';"
-        "set.dispatchEvent(new Event('change'));"
-    )
-    page.until("return document.getElementById('view').textContent.includes('of the validation set')")
+    with running(subjects) as address, opened(address, tmp_path) as page:
+        page.show("data", "run=transformer&beam=1")
+        said = "return document.getElementById('view').textContent.includes(values[0])"
+        page.until(said, f"2 of 2 sentences of {name}")
+        page.run(
+            "const set = document.querySelector('#view select'); set.value = '~validation';"
+            "set.dispatchEvent(new Event('change'));"
+        )
+        page.until(said, "of the validation set")
 
 
 def test_models_without_attention_say_so(page: Page) -> None:

@@ -119,7 +119,7 @@ class _Choosing:
             self._because("search", limits.reason)
         sections: dict[str, dict[str, Any]] = {
             "tokenizer": tokenizer,
-            "model": self._model(size, dropped, longest),
+            "model": self._model(size, dropped, longest, tokenizer["joint"]),
             "objective": {"label_smoothing": 0.1, **{name: n for name, n in objective.items() if n}},
             "optim": {"name": "adamw", "rate": rate, "weight_decay": 0.01},
             "schedule": {"name": self._schedule(), "warmup": _warmup(updates, size.warmup)},
@@ -152,7 +152,7 @@ class _Choosing:
         unknown = positive(self.given, "train.max_epochs") or by_patience
         return "linear" if ends or not unknown else "inverse_sqrt"
 
-    def _model(self, size: ModelSize, dropout: float, longest: int) -> dict[str, Any]:
+    def _model(self, size: ModelSize, dropout: float, longest: int, joint: bool) -> dict[str, Any]:
         family = family_of(_mapping(self.given.get("model")))
         if family not in (None, "transformer", "rnn", "convs2s"):
             return {}
@@ -162,9 +162,11 @@ class _Choosing:
         if family is None and (positions := training.positions(self.profile)).value != "sinusoidal":
             section["positions"] = positions.value
             self._because("positions", f"{positions.value}: {positions.reason}")
+        own = _mapping(self.given.get("model"))
         if (
-            said(self.given, "model.copy") is None
-            and (copying := training.copying(self.profile, self.machine)).value
+            "copy" not in own
+            and _attends(own)
+            and (copying := training.copying(self.profile, self.machine, joint)).value
         ):
             section["copy"] = True
             self._because("copying", copying.reason)
@@ -256,9 +258,14 @@ def _given_cut(given: Mapping[str, Any]) -> Choice[int | None] | None:
 
 def _free_attention(model: Mapping[str, Any]) -> bool:
     """Whether a recurrent model has attention whose kind the user has not chosen."""
+    return _attends(model) and not {"attention", "wiring", "input_feeding", "attention_dim"} & set(model)
+
+
+def _attends(model: Mapping[str, Any]) -> bool:
+    """Whether a model has attention, or may have it. One without is not given a copy of its source either."""
     named = PRESETS.get(str(model.get("preset")))
-    attends = named is None or getattr(named.make(), "attention", "none") != "none"
-    return attends and not {"attention", "wiring", "input_feeding", "attention_dim"} & set(model)
+    usual = getattr(named.make(), "attention", None) if named is not None else None
+    return model.get("attention", usual) != "none"
 
 
 def _pieces(profile: Profile, tokenizer: Mapping[str, Any]) -> int:

@@ -60,6 +60,8 @@ def _changes(
     yield from _regularised(profile, sections)
     if tokens:
         yield Contender("smaller-batch", (f"train.batch_tokens={tokens // 2}",))
+    if model.get("copy"):
+        yield Contender("no-copying", ("model.copy=false",))
     yield Contender("lower-rate", (f"optim.rate={rate / 2:.3g}",))
     dropout = model.get("dropout")
     if dropout is not None:

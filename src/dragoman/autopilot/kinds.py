@@ -7,6 +7,8 @@ from dragoman.autopilot.profile import Profile, SideProfile
 
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
 """Scripts without spaces between words."""
+_UNSPACED_WORD = 12
+"""Largest mean number of characters of words in these scripts; longer lines are sentences."""
 _NUMBERS, _SOURCE_NUMBERS, _SHORT = 0.5, 0.3, 100
 """For numbers: smallest share of digits of both sides together, and of the source; largest mean number of
 characters of a side."""
@@ -14,6 +16,12 @@ _KNOWN, _CHANGED, _LETTERS_A_LINE = 0.15, 0.5, 200
 """Text is rewritten letter by letter if at most the first share of a side's words occurs often, fewer than
 the second share of rare words are copied, and sides have at most this mean number of characters. In natural
 text more words occur often: 0.27 in 2,000 Turkish sentences."""
+MOSTLY_COPIED = 0.8
+"""Share of the target's characters that also occur in the source. Above it, sentences learn less with
+R-Drop."""
+_OWN_LETTERS, _EQUALLY_LONG = 0.5, 0.06
+"""Sentences are retouched letter by letter if at least this share of the letters that another source does
+not have is copied, and if nearly all logarithms of ratios of lengths are as small as this."""
 _TERM_WORDS, _TERM_CHARACTERS = 3.0, 30
 """Largest mean number of words and characters of a side of a list of terms."""
 _LONG_SOURCE, _TIMES_SHORTER, _SEVERAL_WORDS = 50, 5, 3
@@ -56,7 +64,8 @@ def looks_of(side: SideProfile, pairs: int) -> Looks:
     closed = is_closed(side)
     symbols = closed and side.word_types <= 500 and mean_words >= 2.5 and side.word_length <= 3
     few = mean_words <= 2.0 and side.words_a_line[6] <= 4 and mean_characters <= 40
-    words = not tagged and not symbols and (single >= 0.7 or few) and mean_characters <= 60
+    longest = _UNSPACED_WORD if is_unspaced(side) else 60
+    words = not tagged and not symbols and (single >= 0.7 or few) and mean_characters <= longest
     return Looks(words, symbols, tagged, closed and not words, side.code >= 0.04 and not words and not tagged)
 
 
@@ -76,7 +85,7 @@ class Kind(Enum):
     WORDS = "words"
     """Words, names, terms or symbols for them, one or a few a line."""
     LETTERS = "letters"
-    """Text that is rewritten letter by letter: codes, sequences, text without spaces."""
+    """Text that is rewritten letter by letter: codes, sequences, text without spaces or accents."""
     TEXT = "text"
     """Everything else: sentences, queries, code, labels."""
 
@@ -122,9 +131,19 @@ def _is_terms(profile: Profile, src: Looks, tgt: Looks) -> bool:
 
 def _is_rewritten(profile: Profile) -> bool:
     sides = (profile.src, profile.tgt)
-    short = all(side.characters <= _LETTERS_A_LINE * max(1, profile.pairs) for side in sides)
+    lines = max(1, profile.pairs)
+    short = all(side.characters <= _LETTERS_A_LINE * lines for side in sides)
+    if any(is_closed(side) and side.words > lines for side in sides):  # whose words are symbols
+        return False
     unknown = any(side.known_words <= _KNOWN and not is_unspaced(side) for side in sides)
-    return short and unknown and profile.copied_words < _CHANGED
+    return short and (unknown or _is_retouched(profile)) and profile.copied_words < _CHANGED
+
+
+def _is_retouched(profile: Profile) -> bool:
+    """Whether targets are their sources with a few letters changed: accents, capitals, punctuation."""
+    _, _, low, _, _, _, high, _, _ = profile.log_ratios
+    alike = profile.overlap >= MOSTLY_COPIED and profile.own_letters >= _OWN_LETTERS
+    return alike and max(abs(low), abs(high)) <= _EQUALLY_LONG
 
 
 def is_summary(profile: Profile) -> bool:

@@ -36,7 +36,7 @@ class SideProfile:
     code: float
     """Share of characters that are brackets, operators and other marks of formal languages."""
     known_words: float = 1.0
-    """Share of the words, without numbers and punctuation, that occur often. 1 if there are none."""
+    """Share of the words, without numbers and punctuation, that occur often. 1 if most words are numbers."""
     segments_a_name: float = 1.0
     """Number of segments (see `Lengths`), divided by their number if identifiers such as `t0.total_sum` are
     one segment each."""
@@ -102,6 +102,12 @@ class Profile:
     @property
     def characters(self) -> int:
         return self.src.characters + self.tgt.characters
+
+    @property
+    def own_letters(self) -> float:
+        """Of the target's characters that another source does not have, the share that its own has."""
+        elsewhere = self.overlap - self.copied_letters
+        return max(0.0, self.copied_letters) / max(1e-9, 1 - elsewhere)
 
     @property
     def duplicate_share(self) -> float:

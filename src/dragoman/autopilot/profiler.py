@@ -151,7 +151,7 @@ class _Counts:
             word_types=len(words),
             word_tokens=words.total(),
             frequent_words=_share_of_frequent(words, often),
-            known_words=_share_of_frequent(names, often) if names else 1.0,
+            known_words=_share_of_frequent(names, often) if 2 * names.total() > total else 1.0,
             word_length=base / total,
             tags=sum(_TAGS.search(text) is not None for text in texts) / max(1, len(texts)),
             digits=sum(n for character, n in characters.items() if character.isdigit()) / visible,

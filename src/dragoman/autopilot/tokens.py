@@ -40,7 +40,8 @@ def tokenizer_kind(profile: Profile) -> Choice[dict[str, Any]]:
         return Choice({"kind": "char"}, "both sides are numbers, and every digit counts")
     if kind is Kind.LETTERS:
         return Choice(
-            {"kind": "char"}, "hardly a word is seen often, and rare words are changed letter by letter"
+            {"kind": "char"},
+            "hardly a word is seen often, or sentences differ from their source in a few letters",
         )
     often = max(5, profile.pairs // 500)
     long_symbols = [

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.autopilot.choice import Choice, percent, round_down
-from dragoman.autopilot.kinds import Kind, is_spelt, is_summary, kind_of, looks_of
+from dragoman.autopilot.kinds import MOSTLY_COPIED, Kind, is_spelt, is_summary, kind_of, looks_of
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
 from dragoman.autopilot.sizes import FEWEST_TOKENS, TINY, ModelSize, learning_seconds
@@ -38,9 +38,6 @@ _R_DROP_UPDATES = 2000
 """Smallest number of updates with two passes each."""
 _R_DROP_RATE = 1.1
 """Factor of the learning rate with R-Drop."""
-_MOSTLY_COPIED = 0.8
-"""Share of the target's characters that also occur in the source. Above it, sentences learn less with
-R-Drop."""
 _MUCH_COPIED = 0.4
 """Mean share of the target covered by its longest common substring with the source."""
 _FEW_WORDS, _REAL_AND_INVENTED, _MOST_INVENTED = 600, 2000, 10
@@ -48,11 +45,17 @@ _FEW_WORDS, _REAL_AND_INVENTED, _MOST_INVENTED = 600, 2000, 10
 _LOWEST_SCALE = 0.7
 """Lowest factor of the learning rate, however small the batch."""
 _FEW_FOR_POSITIONS = 20_000
-_COPIED_WORDS = 0.5
-"""Smallest share of copied rare words for which copying is used. Translations have less than 0.4."""
+_COPIED_WORDS, _COPIED_NAMES = 0.5, 0.8
+"""Smallest share of copied rare words for which copying is used: for formal text, and for all other text.
+Translations have less than 0.4."""
+_COPIED_LETTERS, _COPIED_SPELT = 0.5, 0.35
+"""On a CPU: the same for the letters of targets that another source does not have, for sentences that are
+mostly copied, and for words. Translations have at most 0.4, pronunciations 0.33."""
 _MOST_FOR_COPYING = {"gpu": 30_000, "cpu": 100_000}
 """Largest number of pairs for copying. On a GPU an update with copying takes as long as two without."""
 _TREES = 0.999
+_KNOWN_WORDS = 0.5
+"""Share of frequent words from which outputs are sentences."""
 _CARELESS = 0.0
 """Share of sources with noise. 0 until benchmarks/robust.py has shown that it costs nothing on clean text."""
 _DROPOUT_BY_PAIRS = ((100_000, 0.3), (500_000, 0.2))
@@ -179,7 +182,7 @@ def r_drop(profile: Profile, size: ModelSize, epochs: float, updates: int) -> Ch
     often = epochs >= least and updates >= _R_DROP_UPDATES
     if kind_of(profile) is Kind.NUMBERS:
         return Choice(0.0, "no R-Drop: outputs are computed from every digit")
-    if size is TINY if spelt else profile.overlap >= _MOSTLY_COPIED:
+    if size is TINY if spelt else profile.overlap >= MOSTLY_COPIED:
         return Choice(0.0, "no R-Drop: the model is small, or outputs are mostly copied")
     if "preset" in size.model and profile.pairs < 100_000 and often:
         weight = 3.0 if spelt else 5.0
@@ -214,23 +217,42 @@ def positions(profile: Profile) -> Choice[str]:
     return Choice("sinusoidal", "the usual ones")
 
 
-def copying(profile: Profile, machine: Machine) -> Choice[bool]:
-    """Whether the model copies source pieces: for formal targets whose rare words mostly occur in the source.
-    Copying slows training so much that other text is learned better without it."""
-    tgt = looks_of(profile.tgt, profile.pairs)
+def copying(profile: Profile, machine: Machine, joint: bool = True) -> Choice[bool]:
+    """Whether the model copies source pieces: if rare words of targets, or on a CPU most of their letters,
+    are those of their source. It makes updates slower, so other text is learned better without it."""
     most = _MOST_FOR_COPYING["gpu" if machine.gpu else "cpu"]
-    formal = (tgt.formal or tgt.closed) and not is_spelt(profile)
-    if not formal or profile.pairs > most or profile.copied_words < _COPIED_WORDS:
+    copied = _copied(profile, machine, joint) if profile.pairs <= most else None
+    if copied is None:
         return Choice(False, "few rare words are copied, or many pairs teach them")
-    share = percent(profile.copied_words)
-    why = f"{share} of the rare words of targets stand in their source and not in others"
-    return Choice(True, f"{why} (a model that copies cannot be exported)")
+    return Choice(
+        True, f"{copied} (a model that copies cannot be exported; model.copy=false makes one that can)"
+    )
+
+
+def _copied(profile: Profile, machine: Machine, joint: bool) -> str | None:
+    """What is copied, in words. None if it is too little."""
+    tgt, letters = looks_of(profile.tgt, profile.pairs), profile.own_letters
+    if is_spelt(profile):
+        much, named = letters >= _COPIED_SPELT and kind_of(profile) is not Kind.NUMBERS, False
+    else:
+        much = letters >= _COPIED_LETTERS and profile.overlap >= MOSTLY_COPIED
+        named = profile.copied_words >= (_COPIED_WORDS if tgt.formal or tgt.closed else _COPIED_NAMES)
+    if named:
+        share = percent(profile.copied_words)
+        return f"{share} of the rare words of targets stand in their source and not in others"
+    if much and joint and not machine.gpu:  # two vocabularies may have no piece in common
+        return (
+            f"{percent(profile.overlap)} of the letters of targets stand in their source, and fewer in others"
+        )
+    return None
 
 
 def metric(profile: Profile) -> Choice[str]:
     tgt = looks_of(profile.tgt, profile.pairs)
-    if is_spelt(profile):
-        return Choice("exact", "outputs are words, right or wrong")
+    kind = kind_of(profile)
+    rewritten_sentences = kind is Kind.LETTERS and profile.tgt.known_words >= _KNOWN_WORDS
+    if kind.spelt and not rewritten_sentences:
+        return Choice("exact", f"outputs are {kind.value}, right or wrong")
     if profile.trees >= _TREES:
         return Choice("brackets", "outputs are trees over the words of their sources")
     if tgt.words or tgt.symbols or tgt.closed or tgt.formal:

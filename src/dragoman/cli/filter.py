@@ -48,7 +48,7 @@ def filter_corpus(
     from collections import Counter
 
     from dragoman.cli.corpus import progress_of_stages
-    from dragoman.cli.given_values import refuse_overwriting
+    from dragoman.cli.help import refuse_overwriting
     from dragoman.cli.output import open_output
     from dragoman.data.filter import judged_pairs
     from dragoman.data.formats import group_files

@@ -58,16 +58,12 @@ ZeroShot = Annotated[
 
 TermsHow = Annotated[
     TermsOption | None,
-    typer.Option(metavar="HOW", help="How terms are enforced: annotate, constrain or placeholder."),
+    typer.Option(metavar="HOW", help="Terms: annotate, constrain or placeholder."),
 ]
-MemoryLeast = Annotated[
-    float | None, typer.Option(min=0, max=100, help="Least similarity of a match, in percent (60).")
-]
+MemoryLeast = Annotated[float | None, typer.Option(min=0, max=100, help="Least similarity, percent (60).")]
 NewlinesOption = Annotated[
     Newlines,
-    typer.Option(
-        metavar="HOW", help="Newlines in a translation: auto, space, escape or keep.", show_default=False
-    ),
+    typer.Option(metavar="HOW", help="Newlines: auto, space, escape or keep.", show_default=False),
 ]
 UseContext = Annotated[
     bool,

@@ -62,17 +62,17 @@ def translate(
     ] = None,
     beam: Beam = None,
     n_best: Annotated[
-        int | None, typer.Option(help="Translations of each sentence: line number, score, text.")
+        int | None, typer.Option(help="Translations of each: line number, score, text.")
     ] = None,
     alpha: Alpha = None,
     prefix: Annotated[
-        str | None, typer.Option(help="How translations begin: a text, or @FILE with a line each.")
+        str | None, typer.Option(help="How translations begin: text, or @FILE (lines).")
     ] = None,
     prefix_open: Annotated[
         bool, typer.Option("--prefix-open", help="The last word of a prefix may be incomplete.")
     ] = False,
     glossary: Annotated[
-        Path | None, typer.Option(help="Terms, as TSV or CSV: source, target or targets (a|b).")
+        Path | None, typer.Option(help="Terms as TSV or CSV: source, target (or a|b).")
     ] = None,
     terms: TermsHow = None,
     memory: Annotated[list[Path] | None, typer.Option(help="Translation memory (repeatable).")] = None,
@@ -98,7 +98,7 @@ def translate(
         bool, typer.Option("--confidence", help="Add the confidence, after a tab: 0.93.")
     ] = False,
     flag_below: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Mark those with less confidence, after a tab: check.")
+        float | None, typer.Option(min=0, max=1, help="Add «check» where confidence is lower.")
     ] = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Print each translation while it is found.")

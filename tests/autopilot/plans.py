@@ -8,7 +8,7 @@ from dragoman.autopilot.choose import choose
 from dragoman.autopilot.machine import Machine
 from dragoman.autopilot.profile import Profile
 from dragoman.learning import LEARNING
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 from dragoman.runs.config import RunConfig
 
 CPU = Machine(cores=2)
@@ -23,7 +23,7 @@ def chosen(profile: Profile, machine: Machine = CPU, **more: Any) -> Chosen:
 
 def resolved(found: Chosen, *overrides: str, minutes: float | None = None) -> RunConfig:
     data = {"train": [{"files": ["a.en", "a.de"]}], **found.sections.get("data", {})}
-    return resolve({**found.sections, "data": data}, overrides, minutes)
+    return resolve_config({**found.sections, "data": data}, overrides, minutes)
 
 
 def scaled(profile: Profile, pairs: int) -> Profile:

@@ -17,7 +17,7 @@ from tests.autopilot.plans import CPU, LARGE_GPU, SMALL_GPU, chosen, resolved, s
 from dragoman.autopilot.choose import choose
 from dragoman.autopilot.machine import Machine
 from dragoman.learning import LEARNING
-from dragoman.learning.resolve import resolve
+from dragoman.learning.resolve import resolve_config
 
 _WIDTHS = {"transformer-tiny": 128, "transformer-small": 256}
 

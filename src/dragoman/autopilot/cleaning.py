@@ -10,7 +10,6 @@ from dragoman.autopilot.choice import Choice, percent
 from dragoman.autopilot.kinds import is_summary, looks_of
 from dragoman.autopilot.profile import Profile, SampledPair, quantile
 from dragoman.autopilot.tokens import TokenCounts, count_tokens, fewest_tokens
-from dragoman.data.drop_reasons import SHORT
 from dragoman.data.config import CleanConfig
 from dragoman.data.drop_reasons import SHORT_FOR_RATIO
 from dragoman.decode.search.config import SearchConfig

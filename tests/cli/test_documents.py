@@ -121,7 +121,7 @@ def test_several_documents_go_into_a_directory(run: Path, tmp_path: Path) -> Non
         (["a.en"], r"a.en: not a document .*use  --input a.en"),
         (["guide.po", "other.po", "--out", "x.po"], r"--out x.po: several documents .* into a directory"),
         (["guide.po", "guide.po", "--out", "."], r"--out \.: this would replace guide.po itself"),
-        (["guide.po", "--out", "guide.po"], r"would replace guide.po itself"),
+        (["guide.po", "--out", "guide.po"], r"--out guide.po: this file is read as well"),
         (["guide.po", "a red cat", "--out", "x.po"], r"a document and a text \('a red cat'\)"),
         (["a red cat", "--out", "x.po"], r"--out x.po: sentences are written one a line"),
         (["--input", "pairs.tsv"], r"--input pairs.tsv: a line of this file is not a sentence; .* document"),

@@ -69,7 +69,7 @@ def nearby(monkeypatch: pytest.MonkeyPatch) -> Nearby:
         yield cluster
 
     monkeypatch.setattr(on_ray, "open_cluster", open_cluster)
-    chunks = ((texts, "CHUNK"), (corpus_job, "CHUNK"), (clustered, "_PIECE"), (data_filter, "_CHUNK"))
+    chunks = ((texts, "CHUNK"), (corpus_job, "LINES_AT_ONCE"), (clustered, "_PIECE"), (data_filter, "_CHUNK"))
     monkeypatch.setattr(clustered, "_CELLS", 60)
     for module, name in chunks:
         monkeypatch.setattr(module, name, 7)

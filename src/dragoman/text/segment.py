@@ -13,9 +13,12 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from dragoman.errors import UserError
-from dragoman.text.tokenizer_file import MarkPlace, TokenizerConfig
+
+if TYPE_CHECKING:  # without YAML, so that the help of commands starts quickly
+    from dragoman.text.tokenizer_file import MarkPlace, TokenizerConfig
 
 
 def nfc(text: str) -> str:
@@ -49,14 +52,14 @@ _LONGEST_RUN = 128
 _LAST_WITH_CATEGORY = 0xFFFF
 
 
-def with_mark(text: str, config: TokenizerConfig) -> str:
+def with_mark(text: str, config: "TokenizerConfig") -> str:
     """Normalised `text` with a space that marks its outermost word like every other word."""
     if not text or config.kind in ("char", "byte"):
         return text
     return f" {text}" if config.word_mark == "start" else f"{text} "
 
 
-def segment_pattern(config: TokenizerConfig, space: str = " ", mark: MarkPlace | None = None) -> str:
+def segment_pattern(config: "TokenizerConfig", space: str = " ", mark: "MarkPlace | None" = None) -> str:
     """The regular expression of one segment; its matches cover any text without gaps.
 
     The alternatives in order: "<", an identifier if they are kept, one isolated character, a run of others, a
@@ -73,7 +76,7 @@ def segment_pattern(config: TokenizerConfig, space: str = " ", mark: MarkPlace |
     return f"<|{glued}|{space}"
 
 
-def segmenter(config: TokenizerConfig) -> re.Pattern[str]:
+def segmenter(config: "TokenizerConfig") -> re.Pattern[str]:
     """`segmenter(config).findall(text)` are the segments of `text`."""
     return re.compile(segment_pattern(config))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
-MOST_FILES = {"train": 107, "translate": 48}
+MOST_FILES = {"train": 106, "translate": 47}
 """They only become smaller. The aims are 55 and 40."""
 NOT_NEEDED = ("training", "learning", "evaluate", "probe", "serve", "studio")
 """Packages that `translate` does not load."""

@@ -191,8 +191,8 @@ def test_arithmetic_is_spelt_digit_by_digit_with_little_dropout(form: str) -> No
 
 
 def test_a_model_copies_where_what_is_rare_stands_in_the_source() -> None:
-    def copies(profile: Profile, **given: Any) -> bool:
-        found = chosen(profile, given=given)
+    def copies(profile: Profile, max_updates: int = 500, **given: Any) -> bool:
+        found = chosen(profile, max_updates=max_updates, given=given)
         said = any("cannot be exported" in reason for name, reason in found.reasons if name == "copying")
         assert said == bool(found.sections["model"].get("copy"))
         return said
@@ -206,13 +206,16 @@ def test_a_model_copies_where_what_is_rare_stands_in_the_source() -> None:
     assert not copies(dataclasses.replace(retouched, copied_letters=0.05))
     for letters in (retouched, profile_of(inflections(300)), profile_of(words(300))):
         assert copies(letters)
-        assert "copy" not in chosen(letters, LARGE_GPU).sections["model"]
+        assert not copies(scaled(letters, 10_000), max_updates=2000)
+        assert "copy" not in chosen(letters, LARGE_GPU, max_updates=500).sections["model"]
     symbols = dataclasses.replace(profile_of(long_symbols(300)), copied_letters=0.6, overlap=0.8)
     assert chosen(symbols).sections["tokenizer"]["joint"] is False and not copies(symbols)
     assert not copies(profile_of(words(300)), tokenizer={"joint": False})
     assert not copies(profile_of([(f"{n}/{n + 5}", f"{n + 5}-{n}") for n in range(300)]))
     assert chosen(profile_of(records(300)), LARGE_GPU).sections["model"]["copy"]
-    assert copies(queried) and not copies(translated) and not copies(spelt)
+    assert (
+        copies(queried) and copies(queried, max_updates=2000) and not copies(translated) and not copies(spelt)
+    )
     assert not copies(scaled(queried, 1_000_000))
     assert copies(queried, model={"preset": "lstm"})
     for without in ({"preset": "lstm-no-attention"}, {"preset": "lstm", "attention": "none"}):

@@ -119,7 +119,7 @@ class _Choosing:
             self._because("search", limits.reason)
         sections: dict[str, dict[str, Any]] = {
             "tokenizer": tokenizer,
-            "model": self._model(size, dropped, longest, tokenizer["joint"]),
+            "model": self._model(size, dropped, longest, tokenizer["joint"], updates),
             "objective": {"label_smoothing": 0.1, **{name: n for name, n in objective.items() if n}},
             "optim": {"name": "adamw", "rate": rate, "weight_decay": 0.01},
             "schedule": {"name": self._schedule(), "warmup": _warmup(updates, size.warmup)},
@@ -152,7 +152,9 @@ class _Choosing:
         unknown = positive(self.given, "train.max_epochs") or by_patience
         return "linear" if ends or not unknown else "inverse_sqrt"
 
-    def _model(self, size: ModelSize, dropout: float, longest: int, joint: bool) -> dict[str, Any]:
+    def _model(
+        self, size: ModelSize, dropout: float, longest: int, joint: bool, updates: int
+    ) -> dict[str, Any]:
         family = family_of(_mapping(self.given.get("model")))
         if family not in (None, "transformer", "rnn", "convs2s"):
             return {}
@@ -166,7 +168,7 @@ class _Choosing:
         if (
             "copy" not in own
             and _attends(own)
-            and (copying := training.copying(self.profile, self.machine, joint)).value
+            and (copying := training.copying(self.profile, self.machine, joint, updates)).value
         ):
             section["copy"] = True
             self._because("copying", copying.reason)

@@ -49,8 +49,14 @@ _COPIED_WORDS, _COPIED_NAMES = 0.5, 0.8
 """Smallest share of copied rare words for which copying is used: for formal text, and for all other text.
 Translations have less than 0.4."""
 _COPIED_LETTERS, _COPIED_SPELT = 0.5, 0.35
-"""On a CPU: the same for the letters of targets that another source does not have, for sentences that are
-mostly copied, and for words. Translations have at most 0.4, pronunciations 0.33."""
+"""On a CPU with time for few updates: the same for the letters of targets that another source does not have,
+for sentences that are mostly copied, and for words. Translations have at most 0.4, pronunciations 0.33."""
+_FEW_UPDATES = 1000
+"""Largest number of updates for which letters are a reason to copy. After 1,200 updates Turkish lemmas were
+learned as well without copying, and better from then on."""
+_FEW_WORDS_TO_COPY = 3000
+"""Number of words up to which any number of updates is few. With 1,000 Turkish words copying was still better
+after 2,000 updates, with 10,000 Finnish words it was not."""
 _MOST_FOR_COPYING = {"gpu": 30_000, "cpu": 100_000}
 """Largest number of pairs for copying. On a GPU an update with copying takes as long as two without."""
 _TREES = 0.999
@@ -217,11 +223,14 @@ def positions(profile: Profile) -> Choice[str]:
     return Choice("sinusoidal", "the usual ones")
 
 
-def copying(profile: Profile, machine: Machine, joint: bool = True) -> Choice[bool]:
-    """Whether the model copies source pieces: if rare words of targets, or on a CPU most of their letters,
-    are those of their source. It makes updates slower, so other text is learned better without it."""
+def copying(profile: Profile, machine: Machine, joint: bool, updates: int) -> Choice[bool]:
+    """Whether the model copies source pieces: if rare words of targets are those of their source; and on a
+    CPU without time for many updates, if most of their letters are. It makes updates slower, so other text is
+    learned better without it."""
     most = _MOST_FOR_COPYING["gpu" if machine.gpu else "cpu"]
-    copied = _copied(profile, machine, joint) if profile.pairs <= most else None
+    few_words = is_spelt(profile) and profile.pairs <= _FEW_WORDS_TO_COPY
+    few = not machine.gpu and (updates <= _FEW_UPDATES or few_words)
+    copied = _copied(profile, few, joint) if profile.pairs <= most else None
     if copied is None:
         return Choice(False, "few rare words are copied, or many pairs teach them")
     return Choice(
@@ -229,7 +238,7 @@ def copying(profile: Profile, machine: Machine, joint: bool = True) -> Choice[bo
     )
 
 
-def _copied(profile: Profile, machine: Machine, joint: bool) -> str | None:
+def _copied(profile: Profile, few_updates: bool, joint: bool) -> str | None:
     """What is copied, in words. None if it is too little."""
     tgt, letters = looks_of(profile.tgt, profile.pairs), profile.own_letters
     if is_spelt(profile):
@@ -240,10 +249,9 @@ def _copied(profile: Profile, machine: Machine, joint: bool) -> str | None:
     if named:
         share = percent(profile.copied_words)
         return f"{share} of the rare words of targets stand in their source and not in others"
-    if much and joint and not machine.gpu:  # two vocabularies may have no piece in common
-        return (
-            f"{percent(profile.overlap)} of the letters of targets stand in their source, and fewer in others"
-        )
+    if much and joint and few_updates:  # two vocabularies may have no piece in common
+        share = percent(profile.overlap)
+        return f"{share} of the letters of targets stand in their source: a short training learns that late"
     return None
 
 

@@ -22,7 +22,7 @@ NOT_RUN_HERE = ("training/graph_capture.py",)
 SKIPPED_FIELDS = {"annotation", "returns", "decorator_list", "bases", "type_params"}
 QUIET_CALLS = {"print", "warn", "log", "info", "debug", "warning", "cast", "TypeVar", "UserError"}
 GPU = re.compile(r"cuda|by_kernel")
-GPU_CLASSES = {"_ProjectedRDrop"}
+GPU_CLASSES = {"_ProjectedRDrop", "Replayed"}
 DANGEROUS_CALLS = {"kill", "killpg", "rmtree"}
 """A fault in these could reach beyond its test."""
 

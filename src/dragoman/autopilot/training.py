@@ -51,10 +51,10 @@ Translations have less than 0.4."""
 _COPIED_LETTERS, _COPIED_SPELT = 0.5, 0.35
 """On a CPU with time for few updates: the same for the letters of targets that another source does not have,
 for sentences that are mostly copied, and for words. Translations have at most 0.4, pronunciations 0.33."""
-_FEW_UPDATES = 1000
+_UPDATES_TO_COPY = 1000
 """Largest number of updates for which letters are a reason to copy. After 1,200 updates Turkish lemmas were
 learned as well without copying, and better from then on."""
-_FEW_WORDS_TO_COPY = 3000
+_WORDS_TO_COPY = 3000
 """Number of words up to which any number of updates is few. With 1,000 Turkish words copying was still better
 after 2,000 updates, with 10,000 Finnish words it was not."""
 _MOST_FOR_COPYING = {"gpu": 30_000, "cpu": 100_000}
@@ -228,8 +228,8 @@ def copying(profile: Profile, machine: Machine, joint: bool, updates: int) -> Ch
     CPU without time for many updates, if most of their letters are. It makes updates slower, so other text is
     learned better without it."""
     most = _MOST_FOR_COPYING["gpu" if machine.gpu else "cpu"]
-    few_words = is_spelt(profile) and profile.pairs <= _FEW_WORDS_TO_COPY
-    few = not machine.gpu and (updates <= _FEW_UPDATES or few_words)
+    few_words = is_spelt(profile) and profile.pairs <= _WORDS_TO_COPY
+    few = not machine.gpu and (updates <= _UPDATES_TO_COPY or few_words)
     copied = _copied(profile, few, joint) if profile.pairs <= most else None
     if copied is None:
         return Choice(False, "few rare words are copied, or many pairs teach them")

@@ -32,9 +32,10 @@ class Open(BaseModel):
                 raise Refusal(400, f"{name[:40]!r}: this server cannot do that; leave it out")
 
 
-class CompletionRequest(Open):
+class WritingRequest(Open):
+    """What completions and chats have in common."""
+
     model: str
-    prompt: str | list[str]
     max_tokens: Annotated[int | None, Field(ge=1)] = None
     temperature: Annotated[float | None, Field(ge=0, le=100)] = None
     top_p: Annotated[float | None, Field(gt=0, le=1)] = None
@@ -42,6 +43,10 @@ class CompletionRequest(Open):
     seed: Annotated[int | None, Field(ge=0, lt=2**63)] = None
     stop: str | list[str] | None = None
     stream: bool | None = None
+
+
+class CompletionRequest(WritingRequest):
+    prompt: str | list[str]
     echo: bool | None = None
     logprobs: Annotated[int | None, Field(ge=0, le=5)] = None
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dragoman.serve.events import events
 from dragoman.serve.models import Continuation, Model, Models, PieceScore, Write
-from dragoman.serve.openai import Open, usage
+from dragoman.serve.openai import WritingRequest, usage
 from dragoman.serve.own_models import drawn_seed, writing
 from dragoman.serve.refusal import Refusal
 
@@ -39,17 +39,9 @@ class Message(BaseModel):
         return [line for line in text.split("\n") if line.strip()]
 
 
-class ChatRequest(Open):
-    model: str
+class ChatRequest(WritingRequest):
     messages: Annotated[list[Message], Field(min_length=1, max_length=_MOST_MESSAGES)]
-    max_tokens: Annotated[int | None, Field(ge=1)] = None
     max_completion_tokens: Annotated[int | None, Field(ge=1)] = None
-    temperature: Annotated[float | None, Field(ge=0, le=100)] = None
-    top_p: Annotated[float | None, Field(gt=0, le=1)] = None
-    n: Annotated[int | None, Field(ge=1)] = None
-    seed: Annotated[int | None, Field(ge=0, lt=2**63)] = None
-    stop: str | list[str] | None = None
-    stream: bool | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int | None, Field(ge=0, le=20)] = None
 
